@@ -36,7 +36,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::RwLock;
 use quick_cache::sync::Cache;
 
-pub use class::{Class, Reads, TenantBy, UnknownTenantBy};
+pub use class::{Class, Reads, TenantBy, Terms, UnknownTenantBy};
 pub use fingerprint::{NAME_BYTES_MAX, STATEMENT_BYTES_MAX, fingerprint};
 pub use lexer::Dialect;
 pub use rules::{RULES_MAX, RuleError, RuleText, ServerRole};
@@ -121,8 +121,8 @@ pub struct Client<'a> {
 /// that name, since a full table may have forgotten the type in the meantime.
 pub type Classify = Arc<dyn Fn(&[u8], &Client<'_>) -> Class + Send + Sync>;
 
-/// Returns the tenant of a connection, by its client.
-pub type TenantOf = Arc<dyn Fn(&Client<'_>) -> Option<Arc<str>> + Send + Sync>;
+/// Returns how a session is served, by its client.
+pub type TermsOf = Arc<dyn Fn(&Client<'_>) -> Terms + Send + Sync>;
 
 /// A [`Client`] that owns its names. A relay keeps one for each connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -194,9 +194,9 @@ impl Classifier {
         self.0.read().statement(sql, client)
     }
 
-    /// The tenant of a connection, if it does not depend on its statements.
-    pub fn tenant(&self, client: &Client<'_>) -> Option<Arc<str>> {
-        self.0.read().tenant(client)
+    /// How the session of a client is served.
+    pub fn terms(&self, client: &Client<'_>) -> Terms {
+        self.0.read().terms(client)
     }
 
     /// The class of an HTTP request: `host` without a port, `path` with its query.
@@ -254,9 +254,11 @@ impl Inner {
         class
     }
 
-    fn tenant(&self, client: &Client<'_>) -> Option<Arc<str>> {
-        let named = self.rules.connection(client).tenant.cloned();
-        named.or_else(|| self.tenant_by.of_connection(client, self.trusts(client)))
+    fn terms(&self, client: &Client<'_>) -> Terms {
+        let mut terms = self.rules.connection(client);
+        let own = || self.tenant_by.of_connection(client, self.trusts(client));
+        terms.tenant = terms.tenant.or_else(own);
+        terms
     }
 
     /// The tenant of a host. A host is a client's own claim, so only configured ones are tenants.
@@ -341,6 +343,7 @@ fn class(
         tenant: said.tenant.cloned().or_else(tenant),
         never_waits: said.wait == Some(false),
         reads: said.reads,
+        runaway: said.runaway,
     }
 }
 

@@ -5,6 +5,7 @@
 //! decisions, behind one lock. The lock is held for well under a microsecond and never across an
 //! await. Admitted tasks are woken after it is released.
 
+mod admitted;
 mod beside;
 mod client;
 mod config;
@@ -26,17 +27,17 @@ use std::time::Duration;
 use parking_lot::{Mutex, RwLock};
 use shortline_base::throttle::Throttle;
 use shortline_sched::admission::{
-    Admission, AdmissionView, Kept, NewRequest, Outcome, Refusal, RequestId, RunawayAction,
-    TenantId, TypeId,
+    Admission, AdmissionView, Kept, NewRequest, Refusal, TenantId, TypeId,
 };
 use tokio::time::{Instant, sleep_until};
 
+pub use admitted::Admitted;
 pub use client::GateClient;
 use client::Place;
 pub use config::{GateConfig, GateSnapshot, TenantTable};
 use doors::Doors;
 pub use doors::{Closed, DoorError};
-use locks::{Locks, Slot};
+use locks::Locks;
 pub use question::Question;
 use waiting::{Waiters, Waiting};
 
@@ -59,8 +60,6 @@ struct Shared {
     beside: RwLock<Vec<Gate>>,
     /// The connections at work. `None` unless waits for locks are watched.
     locks: Option<Locks>,
-    /// Whether the monitor is to cancel runaways.
-    cancels_runaways: bool,
     state: Mutex<State>,
 }
 
@@ -84,24 +83,6 @@ pub enum Decision {
 /// leaves the queue.
 pub type Wait = Pin<Box<dyn Future<Output = Result<Admitted, Refusal>> + Send>>;
 
-/// The permit of a request. Dropping it ends the request as [`Outcome::Failed`] and gives its load
-/// back.
-#[derive(Debug)]
-#[must_use = "dropping it at once gives its load back"]
-pub struct Admitted {
-    gate: Gate,
-    id: RequestId,
-    waited: Duration,
-    /// The start of its current statement. `None` while it is paused.
-    statement_since: Option<Instant>,
-    /// Its longest statement so far.
-    longest: Duration,
-    /// The slot in which its statement is watched.
-    slot: Option<Arc<Slot>>,
-    /// Whether its end was reported.
-    ended: bool,
-}
-
 impl Gate {
     /// A gate without requests.
     pub fn new(config: GateConfig) -> Self {
@@ -119,10 +100,6 @@ impl Gate {
             doors,
             beside: RwLock::default(),
             locks: config.watches_locks.then(Locks::default),
-            cancels_runaways: config
-                .admission
-                .runaway
-                .is_some_and(|runaway| runaway.action == RunawayAction::Cancel),
             state: Mutex::new(State {
                 admission: Admission::new(config.admission()),
                 waiters: Waiters::default(),
@@ -191,7 +168,8 @@ impl Gate {
         })))
     }
 
-    /// Waits for admission. While the client's database is kept out, it waits before the queue.
+    /// Waits for admission. While the client's database is kept out, it waits before the queue. Only the time in the queue
+    /// counts.
     async fn wait(
         &self,
         mut waiting: Option<Waiting>,
@@ -201,13 +179,21 @@ impl Gate {
         let doors = &self.0.doors;
         let database = place.and_then(Place::database);
         let wait_max = self.0.config.read().wait_max;
+        let mut counted = Duration::ZERO;
         loop {
             let admitted = match waiting.take() {
-                Some(waiting) => tokio::select! {
-                    biased;
-                    answer = waiting.admitted_within(wait_max) => Some(answer?),
-                    () = doors.keeping_out(database, true) => None,
-                },
+                Some(waiting) => {
+                    let (since, paused) = (waiting.arrival(), doors.paused_time());
+                    tokio::select! {
+                        biased;
+                        answer = waiting.admitted_within(wait_max, counted) => Some(answer?),
+                        () = doors.keeping_out(database, true) => {
+                            let paused = doors.paused_time().saturating_sub(paused);
+                            counted += since.elapsed().saturating_sub(paused);
+                            None
+                        }
+                    }
+                }
                 None => {
                     doors.keeping_out(database, false).await;
                     match self.arrive(Instant::now(), request, place)? {
@@ -290,7 +276,7 @@ impl Gate {
         self.after(|admission, _| admission.set_running_max(Some(running_max)));
     }
 
-    /// Uses the capacity, the tenants and the limits of `config` from now on. The order and the estimator stay.
+    /// Uses the order, the capacity, the tenants and the limits of `config` from now on. The estimator stays.
     pub fn reconfigure(&self, config: &GateConfig) {
         let old = std::mem::replace(&mut *self.0.config.write(), config.clone());
         self.after(|admission, now_ns| {
@@ -388,97 +374,6 @@ impl Gate {
     fn ns(&self, now: Instant) -> u64 {
         let since = now.saturating_duration_since(self.0.origin);
         u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
-    }
-}
-
-impl Admitted {
-    fn new(gate: Gate, id: RequestId, waited: Duration, slot: Option<Arc<Slot>>) -> Self {
-        let mut admitted = Self {
-            gate,
-            id,
-            waited,
-            statement_since: None,
-            longest: Duration::ZERO,
-            slot,
-            ended: false,
-        };
-        admitted.begin_statement();
-        admitted
-    }
-
-    /// How long it waited before it was admitted.
-    pub fn waited(&self) -> Duration {
-        self.waited
-    }
-
-    /// The request waits for its own client, which is idle in a transaction or sends the data of a
-    /// COPY. This time is not service, and other requests may run meanwhile.
-    pub fn pause(&mut self) {
-        self.end_statement(Instant::now());
-        self.gate
-            .after(|admission, now_ns| admission.pause(now_ns, self.id));
-    }
-
-    /// The client goes on. The request is not queued again.
-    pub fn resume(&mut self) {
-        self.begin_statement();
-        self.gate
-            .after(|admission, now_ns| admission.resume(now_ns, self.id));
-    }
-
-    /// A statement has ended and the next one begins.
-    pub fn next_statement(&mut self) {
-        self.end_statement(Instant::now());
-        self.begin_statement();
-    }
-
-    fn begin_statement(&mut self) {
-        self.statement_since = Some(Instant::now());
-        if let Some(slot) = &self.slot {
-            slot.set(Some(self.id));
-        }
-    }
-
-    fn end_statement(&mut self, now: Instant) {
-        if let Some(since) = self.statement_since.take() {
-            self.longest = self.longest.max(now.saturating_duration_since(since));
-        }
-        if let Some(slot) = &self.slot {
-            slot.set(None);
-        }
-    }
-
-    /// The start of its current statement. `None` while it is paused.
-    pub fn statement_since(&self) -> Option<Instant> {
-        self.statement_since
-    }
-
-    /// The request has ended.
-    pub fn finish(self, outcome: Outcome) {
-        self.finish_at(Instant::now(), outcome);
-    }
-
-    /// As `finish`, with the time `now` of the end.
-    pub fn finish_at(mut self, now: Instant, outcome: Outcome) {
-        self.end(now, outcome);
-    }
-
-    fn end(&mut self, now: Instant, outcome: Outcome) {
-        if !self.ended {
-            self.ended = true;
-            self.end_statement(now);
-            let longest_ns = u64::try_from(self.longest.as_nanos()).unwrap_or(u64::MAX);
-            self.gate.after_at(now, |admission, now_ns| {
-                admission.excuse(self.id, longest_ns);
-                admission.finish(now_ns, self.id, outcome);
-            });
-        }
-    }
-}
-
-impl Drop for Admitted {
-    fn drop(&mut self) {
-        self.end(Instant::now(), Outcome::Failed);
     }
 }
 

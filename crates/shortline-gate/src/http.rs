@@ -162,6 +162,7 @@ impl Admission for GateAdmission {
                     .map(|name| self.gate.tenant_of(&name))
                     .unwrap_or_default(),
                 never_waits: class.never_waits,
+                runaway: class.runaway,
                 ..self.gate.type_of(&class.name).into()
             };
             let admitted = self.gate.admit(question).await?;

@@ -230,10 +230,11 @@ async fn serve_pooled(
         is_secure: entered.client.is_secure(),
         names: Arc::new(names.clone()),
     });
+    let idle_time_max = shared.config.idle_transaction_time_max(&names.client());
     let work = Work::new(&shared.gate, handle, account);
     let server = Side::detached();
     let mut session = Session::new(protocol, handle, work, entered.client, server, Vec::new())
-        .limit_idle_transactions(shared.config.limits.idle_transaction_time_max);
+        .limit_idle_transactions(idle_time_max);
     let end = session.relay(Vec::new()).await;
     drop(entered.entry);
     session.close(end, &shared.config.registry).await;
@@ -247,8 +248,8 @@ fn join(shared: &Shared, names: &ClientNames) -> (GateClient, Result<(), Refusal
     if let Some(database) = &names.database {
         account.set_database(database);
     }
-    let tenant = (shared.config.tenant_of)(&names.client());
-    let joined = account.join(tenant.as_deref());
+    let terms = (shared.config.terms_of)(&names.client());
+    let joined = account.join(terms.tenant.as_deref());
     (account, joined)
 }
 
@@ -268,10 +269,11 @@ fn session(
         ahead,
         ..
     } = authenticated;
+    let idle_time_max = shared.config.idle_transaction_time_max(&names.client());
     let mut protocol = Mysql::new(shared, names, capabilities, status);
     let ahead = protocol.decode_ahead(ahead);
     Session::new(protocol, handle, work, client, Side::new(server), ahead)
-        .limit_idle_transactions(shared.config.limits.idle_transaction_time_max)
+        .limit_idle_transactions(idle_time_max)
 }
 
 impl Shared {

@@ -31,6 +31,8 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use std::time::Duration;
 
+use serde::Deserialize;
+
 pub use backend::Backend;
 pub use common::{Common, Pooling};
 pub use nodes::NodeView;
@@ -50,7 +52,8 @@ pub struct Counts {
 }
 
 /// How long connections are lent for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum PoolMode {
     /// For a client's whole session, from its first statement on.
     Session,

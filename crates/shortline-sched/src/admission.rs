@@ -238,9 +238,7 @@ impl Admission {
         let Some(request) = self.requests.remove(id) else {
             return;
         };
-        let ran_away = self
-            .runaways
-            .end(now_ns, &self.types, request.kind, &running);
+        let ran_away = self.runaways.end(now_ns, &self.types, &request, &running);
         self.totals.runaways += u64::from(ran_away);
         self.progress_ns = now_ns;
         self.running -= 1;

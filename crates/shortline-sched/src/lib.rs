@@ -21,6 +21,7 @@
 #![deny(clippy::disallowed_methods)]
 
 pub mod admission;
+pub mod dispatch;
 mod estimate;
 mod heap;
 mod job;

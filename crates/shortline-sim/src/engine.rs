@@ -12,21 +12,25 @@
 //! - [`levels::Levels`]: `las`, which shares among the jobs of least service. With aging or
 //!   growing, `fair` and `las` are [`ranked::Ranked`], and jobs of one rank take turns of a
 //!   quantum, as on the link: time orders such jobs, and no fluid has their order;
+//! - [`dispatched::Dispatched`]: servers with a queue each, to one of which a job goes at its arrival;
 //! - [`Gated`]: a backend behind the gate, which shares among the admitted jobs.
 //!
 //! Nothing proceeds in steps of time. Time is in nanoseconds in `f64`, whose whole numbers are
 //! exact for 104 days. Arrivals and work are whole nanoseconds, so with full servers and a ranked
 //! policy every event is exact.
 
+mod dispatched;
 mod levels;
 mod ranked;
 mod sharing;
 mod system;
 
+use shortline_sched::dispatch::Dispatcher;
 use shortline_sched::{Client, PathView, Policy, SchedulerConfig, Urgency};
 
 pub(crate) use self::system::{End, Patience, System, SystemConfig};
 
+use self::dispatched::Dispatched;
 use self::levels::Levels;
 use self::ranked::Ranked;
 use self::sharing::Sharing;
@@ -55,6 +59,8 @@ pub(crate) struct Capacity {
     pub servers: f64,
     /// The clients' classes, at least one.
     pub classes: Vec<Class>,
+    /// Chooses a server for each job at its arrival; `None` for one queue before all servers.
+    pub dispatcher: Option<Dispatcher>,
 }
 
 impl Capacity {
@@ -66,6 +72,7 @@ impl Capacity {
                 cap: 1.0,
                 path: None,
             }],
+            dispatcher: None,
         }
     }
 }
@@ -85,6 +92,7 @@ pub(crate) enum Servers {
     Sharing(Sharing),
     Levels(Levels),
     Gated(Box<Gated>),
+    Dispatched(Box<Dispatched>),
 }
 
 impl Servers {
@@ -102,6 +110,15 @@ impl Servers {
             | Policy::Gittins => Self::Ranked(Box::new(Ranked::new(config, turn_ns, capacity))),
             _ => Self::Ranked(Box::new(Ranked::new(config, f64::INFINITY, capacity))),
         }
+    }
+
+    /// Idle servers with a queue each.
+    pub(crate) fn dispatched(
+        config: SchedulerConfig,
+        dispatcher: Dispatcher,
+        capacity: &Capacity,
+    ) -> Self {
+        Self::Dispatched(Box::new(Dispatched::new(config, dispatcher, capacity)))
     }
 
     /// An idle backend behind the gate.
@@ -126,6 +143,7 @@ impl Servers {
             Self::Sharing(servers) => servers.submit(job),
             Self::Levels(servers) => servers.submit(job),
             Self::Gated(servers) => servers.submit(job),
+            Self::Dispatched(servers) => servers.submit(job),
         }
     }
 
@@ -136,6 +154,7 @@ impl Servers {
             Self::Sharing(servers) => servers.run_until(until_ns),
             Self::Levels(servers) => servers.run_until(until_ns),
             Self::Gated(servers) => servers.run_until(until_ns),
+            Self::Dispatched(servers) => servers.run_until(until_ns),
         }
     }
 
@@ -146,6 +165,7 @@ impl Servers {
             Self::Sharing(servers) => servers.cancel(slot),
             Self::Levels(servers) => servers.cancel(slot),
             Self::Gated(servers) => servers.cancel(slot),
+            Self::Dispatched(servers) => servers.cancel(slot),
         }
     }
 
@@ -156,6 +176,7 @@ impl Servers {
             Self::Sharing(servers) => servers.now_ns(),
             Self::Levels(servers) => servers.now_ns(),
             Self::Gated(servers) => servers.now_ns(),
+            Self::Dispatched(servers) => servers.now_ns(),
         }
     }
 }

@@ -101,6 +101,12 @@ pub enum SimError {
         /// How many servers there would be.
         servers: u32,
     },
+    /// Servers with a queue each are simulated for jobs that are served whole, in an order.
+    #[error(
+        "dispatch: want policies that do one job at a time (srpt, psjf, sjf, fifo, boost ...), without clients, users \
+         who give up, a greedy client, a gate, aging or growing"
+    )]
+    Dispatch,
     /// The gate does not have the policy.
     #[error("policy `{policy}` behind a gate: must be fifo, sjf or, without a gate, fair")]
     NoGatePolicy {

@@ -38,5 +38,5 @@ pub use clients::{ClientClass, ClientClassError};
 pub use error::SimError;
 pub use fluid::{Arrival, fluid};
 pub use phases::{Phases, PhasesError};
-pub use simulation::{Impatience, Simulation};
+pub use simulation::{Dispatch, Impatience, Simulation};
 pub use users::{Greedy, GreedyError, UserGroup, UserGroupError};

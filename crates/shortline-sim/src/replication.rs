@@ -86,9 +86,15 @@ impl<'a> Replication<'a> {
                 burst: (simulation.burst_bytes as f64 * ns_per_byte) as u64,
             };
             let turn_ns = simulation.quantum_bytes as f64 * ns_per_byte;
-            let servers = match simulation.backend {
-                Some(backend) => Servers::behind_gate(backend, scheduling, &capacity),
-                None => Servers::new(scheduling, turn_ns, &capacity),
+            // Processor sharing beside the policies has one queue.
+            let dispatcher = capacity
+                .dispatcher
+                .clone()
+                .filter(|_| reference != Some(place));
+            let servers = match (simulation.backend, dispatcher) {
+                (Some(backend), _) => Servers::behind_gate(backend, scheduling, &capacity),
+                (None, Some(chooses)) => Servers::dispatched(scheduling, chooses, &capacity),
+                (None, None) => Servers::new(scheduling, turn_ns, &capacity),
             };
             let recovery = simulation
                 .overloads

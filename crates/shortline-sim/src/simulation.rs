@@ -5,10 +5,11 @@
 //! wanted, it also goes through processor sharing. Replications differ in their random numbers, run
 //! on all cores, and are added up in order, so results do not depend on the number of cores.
 
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use shortline_sched::dispatch::{Dispatcher, Rule};
 use shortline_sched::{Needs, PathView, Policy, Urgency};
 
 use crate::arrivals::Job;
@@ -28,6 +29,15 @@ pub struct Impatience {
     pub retries: u32,
 }
 
+/// Servers with a queue each ([`shortline_sched::dispatch`]).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Dispatch {
+    /// How a server is chosen.
+    pub rule: Rule,
+    /// The tightness of guardrails, 1 or more, and the load for which they are meant; `None` without them.
+    pub guardrails: Option<(f64, f64)>,
+}
+
 /// The settings of a simulation.
 #[derive(Clone, Debug)]
 pub struct Simulation {
@@ -40,6 +50,8 @@ pub struct Simulation {
     pub rate_bps: u64,
     /// How many servers there are; a job is on at most one.
     pub servers: NonZeroU32,
+    /// How a job gets to one of several servers at its arrival, if each has a queue of its own.
+    pub dispatch: Option<Dispatch>,
     /// A backend behind the gate instead of the servers' usual way of working. The number of
     /// servers and their speed stay.
     pub backend: Option<Backend>,
@@ -87,6 +99,7 @@ impl Simulation {
             quantum_bytes: QUANTUM_BYTES as u64,
             rate_bps,
             servers: NonZeroU32::MIN,
+            dispatch: None,
             backend: None,
             clients: Vec::new(),
             users: Vec::new(),
@@ -175,12 +188,47 @@ impl Simulation {
         if servers > 1 && self.policies.contains(&Policy::Fsp) {
             return Err(SimError::FspServers { servers });
         }
+        let is_plain = self.clients.is_empty() && self.urgency == Urgency::None;
+        self.check_dispatch(is_plain)?;
         if let Some(impatience) = self.impatience
             && impatience.after.is_zero()
         {
             return refuse("patience", 0.0, "above 0 seconds");
         }
         Ok(())
+    }
+
+    /// Servers with a queue each do one job at a time, whole.
+    fn check_dispatch(&self, is_plain: bool) -> Result<(), SimError> {
+        let Some(dispatch) = self.dispatch else {
+            return Ok(());
+        };
+        if let Some((tightness, _)) = dispatch.guardrails
+            && !(1.0..=1000.0).contains(&tightness)
+        {
+            return Err(SimError::Range {
+                what: "guardrails",
+                value: tightness,
+                want: "1 to 1000",
+            });
+        }
+        let is_in_turns = |policy: &Policy| {
+            matches!(
+                policy,
+                Policy::Fair
+                    | Policy::Las
+                    | Policy::Bands(_)
+                    | Policy::QuickFix { .. }
+                    | Policy::Gittins
+                    | Policy::Shares
+            )
+        };
+        let is_alone = self.backend.is_none() && self.greedy.is_none();
+        let stays = self.impatience.is_none();
+        match is_plain && is_alone && stays && !self.policies.iter().any(is_in_turns) {
+            true => Ok(()),
+            false => Err(SimError::Dispatch),
+        }
     }
 
     /// The servers and clients as the engine sees them.
@@ -202,6 +250,14 @@ impl Simulation {
             servers: f64::from(self.servers.get()),
             ..Capacity::one()
         };
+        capacity.dispatcher = self.dispatch.map(|dispatch| {
+            let servers = self.servers.try_into().unwrap_or(NonZeroUsize::MIN);
+            let dispatcher = Dispatcher::new(dispatch.rule, servers);
+            match dispatch.guardrails {
+                None => dispatcher,
+                Some((tightness, load)) => dispatcher.with_guardrails(tightness, load),
+            }
+        });
         if !self.clients.is_empty() {
             capacity.classes = self.clients.iter().map(class).collect();
         }

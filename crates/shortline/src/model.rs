@@ -8,6 +8,7 @@ mod plot;
 mod queues;
 mod simulated;
 mod table;
+mod tails;
 
 use std::path::PathBuf;
 
@@ -53,6 +54,11 @@ pub struct Args {
         default_value = "srpt,fair"
     )]
     policy: Vec<Form>,
+
+    /// Instead of means tell how the tails of fifo and boost fall, for light-tailed sizes: the share of jobs that
+    /// take longer than t is about C e^(-g t)
+    #[arg(long, requires = "load", conflicts_with_all = ["policy", "plot", "simulate", "rate"])]
+    tail: bool,
 
     /// Print JSON, times in mean service times
     #[arg(long)]
@@ -111,6 +117,9 @@ pub fn run(args: Args) -> Result<(), CommandError> {
     let plot = args.plot.as_deref();
     check_one_on_standard_output(args.json, &[("--plot", plot)])?;
     plot.map_or(Ok(()), check_plot_file)?;
+    if args.tail {
+        return print_beside(&[], &tails::told(&args.settings()?, args.json)?);
+    }
     let results = args.results()?;
     if let Some(path) = plot {
         plot::draw(path, &results)?;

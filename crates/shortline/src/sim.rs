@@ -18,12 +18,15 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use shortline_sched::admission::Capacity;
+use shortline_sched::dispatch::Rule;
 use shortline_sched::units::{Rate, Size, Span};
 use shortline_sched::{Aging, Growing, Policy, PolicyError, Urgency};
 use shortline_sim::results::PolicyResult;
 use shortline_sim::trust::{Doubt, batches_doubt};
 use shortline_sim::wire::WireModel;
-use shortline_sim::{Backend, ClientClass, Greedy, Impatience, Simulation, Thrash, UserGroup};
+use shortline_sim::{
+    Backend, ClientClass, Dispatch, Greedy, Impatience, Simulation, Thrash, UserGroup,
+};
 
 pub use self::source::phases_of;
 
@@ -60,6 +63,14 @@ pub struct Args {
     /// The number of servers of that rate. A job uses at most one; fsp needs exactly one
     #[arg(long, value_name = "K", default_value = "1")]
     servers: NonZeroU32,
+
+    /// Give each server a queue of its own, and choose one at a job's arrival: round-robin, fewest-jobs or least-work
+    #[arg(long, value_name = "RULE", conflicts_with_all = ["backend_capacity", "clients"])]
+    dispatch: Option<Rule>,
+
+    /// Keep servers' work of each size within G of another's where a server is chosen (guardrails); 1 is the tightest
+    #[arg(long, value_name = "G", requires_all = ["dispatch", "load"], allow_negative_numbers = true)]
+    guardrails: Option<f64>,
 
     /// Put a gate in front of servers that share: it admits this much estimated service at once (a
     /// time, auto or off). Policies fifo, sjf (with --aging), and fair for no gate
@@ -247,6 +258,10 @@ impl Args {
         let simulation = Simulation {
             urgency: self.urgency(),
             servers: self.servers,
+            dispatch: self.dispatch.map(|rule| Dispatch {
+                rule,
+                guardrails: self.guardrails.zip(self.source.load()),
+            }),
             backend: self.backend(),
             clients: self.clients.clone(),
             users: self.users.clone(),
@@ -336,10 +351,16 @@ impl Args {
             1 => String::new(),
             servers => format!("{servers} servers of "),
         };
+        let dispatch = self.dispatch.map_or(String::new(), |rule| {
+            let guarded = self
+                .guardrails
+                .map(|tightness| format!(" with guardrails of {tightness}"));
+            format!(", a queue each by {rule}{}", guarded.unwrap_or_default())
+        });
         let greedy = self.greedy.map_or(String::new(), |greedy| {
             format!(", beside one client that always waits for {greedy}")
         });
-        format!("{}, {servers}{}{greedy}", self.source, self.rate)
+        format!("{}, {servers}{}{dispatch}{greedy}", self.source, self.rate)
     }
 }
 

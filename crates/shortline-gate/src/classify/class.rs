@@ -3,8 +3,12 @@
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::time::Duration;
+
+use shortline_sched::admission::Runaway;
 
 use super::{Client, Tags};
+use crate::pool::PoolMode;
 
 /// A request's type and tenant, and whether it waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +21,19 @@ pub struct Class {
     pub never_waits: bool,
     /// What the rules say of the server it goes to.
     pub reads: Reads,
+    /// What is done if it runs away. `None`: what the gate does with all.
+    pub runaway: Option<Runaway>,
+}
+
+/// How a client's session is served, whatever its statements.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Terms {
+    /// The tenant of its connection. `None` for the first one.
+    pub tenant: Option<Arc<str>>,
+    /// How long a pool of transactions lends it a connection for. `None`: as all.
+    pub pool: Option<PoolMode>,
+    /// How long it may keep a transaction open without work, where it is not as for all. Zero is no limit.
+    pub idle_transaction_time_max: Option<Duration>,
 }
 
 /// What rules say of the server that a transaction goes to, where there are several.
@@ -41,6 +58,7 @@ impl<T: Into<Arc<str>>> From<T> for Class {
             tenant: None,
             never_waits: false,
             reads: Reads::Unsaid,
+            runaway: None,
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Rules of the configuration: a request's type, tenant and waiting, by conditions.
 //!
-//! A rule sets the type of a request, its tenant, whether it waits, which server its transactions go to, or several of
-//! these. Each is taken from the first matching rule that sets it. All conditions of a rule must hold. Each
+//! A rule sets the type of a request, its tenant, whether it waits, which server its transactions go to, what is done
+//! if it runs away, how its client's session is served ([`Terms`]), or several of these. Each is taken from the first
+//! matching rule that sets it. All conditions of a rule must hold. Each
 //! condition is a regular expression (the `regex` crate's, on bytes, with ASCII classes). Conditions on names and tags
 //! must match the whole value. Those on the statement and the path may match any part. A rule without
 //! conditions matches everything.
@@ -11,9 +12,12 @@ use std::sync::Arc;
 
 use regex::bytes::{Regex, RegexBuilder};
 use serde::Deserialize;
+use shortline_sched::admission::Runaway;
+use shortline_sched::units::Span;
 
 use super::fingerprint::NAME_BYTES_MAX;
-use super::{Client, Protocol, Reads, Tags};
+use super::{Client, Protocol, Reads, Tags, Terms};
+use crate::pool::PoolMode;
 
 /// The most rules of one gate.
 pub const RULES_MAX: usize = 256;
@@ -34,6 +38,15 @@ pub struct RuleText {
     /// Where its transactions go, if there are several servers.
     #[serde(default)]
     pub server: Option<ServerRole>,
+    /// What is done if a request runs away.
+    #[serde(default)]
+    pub runaway: Option<Runaway>,
+    /// How long a pool of transactions lends its client a connection for.
+    #[serde(default)]
+    pub pool: Option<PoolMode>,
+    /// How long its client may keep a transaction open without work. 0 is no limit.
+    #[serde(default)]
+    pub idle_transaction_max: Option<Span>,
     /// PostgreSQL's `application_name`, MySQL's attribute `program_name`: the whole.
     #[serde(default)]
     pub application_name: Option<String>,
@@ -92,10 +105,21 @@ pub enum RuleError {
         name: String,
     },
     /// A rule that sets nothing.
-    #[error("rule {position}: says nothing of what it matches: add type, tenant, wait or server")]
+    #[error(
+        "rule {position}: says nothing of what it matches: add type, tenant, wait, server, runaway, pool or \
+         idle-transaction-max"
+    )]
     Empty {
         /// The position of the rule, from 1.
         position: usize,
+    },
+    /// Something of a session, on a condition that only a statement meets.
+    #[error("rule {position}: {key} is said of a client: leave out statement and tag, or {key}")]
+    OfClient {
+        /// The position of the rule, from 1.
+        position: usize,
+        /// What it says.
+        key: &'static str,
     },
     /// Not a regular expression.
     #[error("rule {position} (`{name}`): {key} `{value}` is not a regular expression: {problem}")]
@@ -137,6 +161,9 @@ struct Rule {
     tenant: Option<Arc<str>>,
     wait: Option<bool>,
     server: Option<ServerRole>,
+    runaway: Option<Runaway>,
+    pool: Option<PoolMode>,
+    idle_transaction_max: Option<Span>,
     application_name: Option<Regex>,
     user: Option<Regex>,
     database: Option<Regex>,
@@ -185,8 +212,19 @@ impl Rules {
     }
 
     /// What the rules set for a connection, for any of its statements.
-    pub(super) fn connection(&self, client: &Client<'_>) -> Said<'_> {
-        self.said(|rule| rule.statement.is_none() && rule.tags.is_empty() && rule.fits(client))
+    pub(super) fn connection(&self, client: &Client<'_>) -> Terms {
+        let mut terms = Terms::default();
+        for rule in self
+            .0
+            .iter()
+            .filter(|rule| rule.is_of_client() && rule.fits(client))
+        {
+            terms.tenant = terms.tenant.or_else(|| rule.tenant.clone());
+            terms.pool = terms.pool.or(rule.pool);
+            let idle_time_max = rule.idle_transaction_max.map(Span::duration);
+            terms.idle_transaction_time_max = terms.idle_transaction_time_max.or(idle_time_max);
+        }
+        terms
     }
 
     /// What the rules set for an HTTP request.
@@ -204,6 +242,7 @@ impl Rules {
             said.name = said.name.or(rule.name.as_deref());
             said.tenant = said.tenant.or(rule.tenant.as_ref());
             said.wait = said.wait.or(rule.wait);
+            said.runaway = said.runaway.or(rule.runaway);
             said.reads = match said.reads {
                 Reads::Unsaid => rule.reads(),
                 said => said,
@@ -220,18 +259,23 @@ pub(super) struct Said<'a> {
     pub(super) tenant: Option<&'a Arc<str>>,
     pub(super) wait: Option<bool>,
     pub(super) reads: Reads,
+    pub(super) runaway: Option<Runaway>,
 }
 
 impl Rule {
     /// What it says of the server. A rule on a statement or a tag knows of that statement alone.
     fn reads(&self) -> Reads {
-        let is_of_statement = self.statement.is_some() || !self.tags.is_empty();
         match self.server {
             None => Reads::Unsaid,
             Some(ServerRole::Primary) => Reads::Primary,
-            Some(ServerRole::Replica) if is_of_statement => Reads::Statement,
+            Some(ServerRole::Replica) if !self.is_of_client() => Reads::Statement,
             Some(ServerRole::Replica) => Reads::Transaction,
         }
+    }
+
+    /// Whether its conditions are on the client alone.
+    fn is_of_client(&self) -> bool {
+        self.statement.is_none() && self.tags.is_empty()
     }
 
     /// Whether the conditions on the client hold.
@@ -259,15 +303,9 @@ impl Reading<'_> {
         let text = self.text;
         self.check_name("type", text.name.as_ref())?;
         self.check_name("tenant", text.tenant.as_ref())?;
-        if text.name.is_none()
-            && text.tenant.is_none()
-            && text.wait.is_none()
-            && text.server.is_none()
-        {
-            let position = self.position;
-            return Err(RuleError::Empty { position });
-        }
+        self.refuse_empty()?;
         self.refuse_what_never_holds(protocol)?;
+        self.refuse_terms_of_statements()?;
         let tags = text.tag.iter().map(|(key, value)| {
             Ok((
                 key.clone(),
@@ -279,6 +317,9 @@ impl Reading<'_> {
             tenant: text.tenant.as_deref().map(Arc::from),
             wait: text.wait,
             server: text.server,
+            runaway: text.runaway,
+            pool: text.pool,
+            idle_transaction_max: text.idle_transaction_max,
             application_name: self.whole("application-name", text.application_name.as_ref())?,
             user: self.whole("user", text.user.as_ref())?,
             database: self.whole("database", text.database.as_ref())?,
@@ -310,10 +351,46 @@ impl Reading<'_> {
         named.cloned().unwrap_or_default()
     }
 
+    fn refuse_empty(&self) -> Result<(), RuleError> {
+        let text = self.text;
+        let is_empty = text.name.is_none()
+            && text.tenant.is_none()
+            && text.wait.is_none()
+            && text.server.is_none()
+            && text.runaway.is_none()
+            && text.pool.is_none()
+            && text.idle_transaction_max.is_none();
+        match is_empty {
+            false => Ok(()),
+            true => Err(RuleError::Empty {
+                position: self.position,
+            }),
+        }
+    }
+
+    /// A session is served in one way, whatever its statements.
+    fn refuse_terms_of_statements(&self) -> Result<(), RuleError> {
+        let text = self.text;
+        let key = match (text.pool, text.idle_transaction_max) {
+            (Some(_), _) => "pool",
+            (None, Some(_)) => "idle-transaction-max",
+            (None, None) => return Ok(()),
+        };
+        match text.statement.is_some() || !text.tag.is_empty() {
+            false => Ok(()),
+            true => Err(RuleError::OfClient {
+                position: self.position,
+                key,
+            }),
+        }
+    }
+
     fn refuse_what_never_holds(&self, protocol: Protocol) -> Result<(), RuleError> {
         let text = self.text;
         let of_sql = [
             ("server", text.server.is_some()),
+            ("pool", text.pool.is_some()),
+            ("idle-transaction-max", text.idle_transaction_max.is_some()),
             ("application-name", text.application_name.is_some()),
             ("user", text.user.is_some()),
             ("database", text.database.is_some()),

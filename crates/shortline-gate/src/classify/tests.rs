@@ -152,8 +152,12 @@ fn a_claim_of_a_tenant_counts_from_trusted_clients_only() {
         ("tag:t", None, None),
     ] {
         let classifier = classifier(by, SQL);
-        assert_eq!(classifier.tenant(&ours).as_deref(), of_ours, "{by}");
-        assert_eq!(classifier.tenant(&theirs).as_deref(), of_theirs, "{by}");
+        assert_eq!(classifier.terms(&ours).tenant.as_deref(), of_ours, "{by}");
+        assert_eq!(
+            classifier.terms(&theirs).tenant.as_deref(),
+            of_theirs,
+            "{by}"
+        );
     }
     let by_tag = classifier("tag:t", SQL);
     let sql = b"select 1 /*t='a'*/";

@@ -100,14 +100,14 @@ impl Gate {
     /// The connections whose statement is to be cancelled. Each comes with a lower bound on the statement's
     /// running time, in whole seconds. With it the cancel does not hit the next statement.
     pub fn runaways(&self) -> Vec<(u32, u64)> {
-        let Some(locks) = self.0.locks.as_ref().filter(|_| self.0.cancels_runaways) else {
+        let Some(locks) = &self.0.locks else {
             return Vec::new();
         };
         let now = Instant::now();
         let at_work = locks.longest_at_work();
         let state = self.0.state.lock();
         let is_one = |(backend, work): (u32, Work)| {
-            let (after_ns, service_ns) = state.admission.runaway_after_ns(self.ns(now), work.id)?;
+            let (after_ns, service_ns) = state.admission.cancel_after_ns(self.ns(now), work.id)?;
             let runs = now.duration_since(work.since);
             let is_beyond = service_ns > after_ns && runs.as_nanos() > u128::from(after_ns);
             // The backend started its clock later than the gate.

@@ -1,6 +1,6 @@
 //! The question that a relay asks a gate.
 
-use shortline_sched::admission::{NewRequest, TenantId, TypeId};
+use shortline_sched::admission::{NewRequest, Runaway, TenantId, TypeId};
 
 use super::GateClient;
 use super::client::Place;
@@ -16,6 +16,8 @@ pub struct Question<'a> {
     pub tenant: TenantId,
     /// Whether it is admitted at once, up to `unqueued_max` such requests.
     pub never_waits: bool,
+    /// What is done if it runs away. `None`: what the gate does with all.
+    pub runaway: Option<Runaway>,
 }
 
 impl Question<'_> {
@@ -25,6 +27,7 @@ impl Question<'_> {
             client: self.place().map(|place| place.id),
             tenant: self.tenant,
             never_waits: self.never_waits,
+            runaway: self.runaway,
         }
     }
 
@@ -41,6 +44,7 @@ impl From<TypeId> for Question<'_> {
             client: None,
             tenant: TenantId::default(),
             never_waits: false,
+            runaway: None,
         }
     }
 }

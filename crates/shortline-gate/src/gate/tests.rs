@@ -6,7 +6,7 @@ use std::num::NonZeroU64;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
-use shortline_sched::admission::{AdmissionConfig, Order, Refusal};
+use shortline_sched::admission::{AdmissionConfig, Order, Outcome, Refusal};
 
 use super::*;
 
@@ -316,6 +316,36 @@ async fn a_database_that_is_paused_keeps_nobody_of_another() {
     assert!(poll_once(before_queue.as_mut()).is_none());
     drop(admitted);
     assert!(before_queue.await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_limit_of_a_wait_goes_on_where_a_pause_of_the_database_began() {
+    let gate = narrow(10);
+    let kind = gate.type_of("a");
+    let mut client = gate.client("user", None);
+    client.set_database("shop");
+    let running = gate.admit(kind).await.unwrap();
+    let mut waiting = pin!(gate.admit(of(kind, &client)));
+    assert!(poll_once(waiting.as_mut()).is_none());
+    let most = WAIT_MAX * 3 / 4;
+    for _ in 0..2 {
+        tokio::time::sleep(most / 2).await;
+        gate.hold(Some("shop")).unwrap();
+        assert!(poll_once(waiting.as_mut()).is_none());
+        tokio::time::sleep(WAIT_MAX * 10).await;
+        gate.resume(Some("shop")).unwrap();
+        assert!(poll_once(waiting.as_mut()).is_none());
+    }
+    let resumed = Instant::now();
+    let refusal = waiting.await.unwrap_err();
+    // Timers are exact to a millisecond.
+    let is_near = |time: Duration, expected| time.abs_diff(expected) < Duration::from_millis(10);
+    assert!(is_near(resumed.elapsed(), WAIT_MAX - most));
+    let Refusal::WaitedTooLong { wait_ns } = refusal else {
+        panic!("{refusal}");
+    };
+    assert!(is_near(Duration::from_nanos(wait_ns), WAIT_MAX));
+    drop(running);
 }
 
 #[tokio::test(start_paused = true)]

@@ -84,14 +84,25 @@ impl Waiting {
         }
     }
 
-    /// Waits until the request may run, for at most `wait_max`. Time while the gate is paused does not count.
-    pub(super) async fn admitted_within(mut self, wait_max: Duration) -> Result<Admitted, Refusal> {
+    /// When it began to wait here.
+    pub(super) fn arrival(&self) -> Instant {
+        self.arrival
+    }
+
+    /// Waits until the request may run, for at most `wait_max`, of which it has waited `before` already. Time while the
+    /// gate is paused does not count.
+    pub(super) async fn admitted_within(
+        mut self,
+        wait_max: Duration,
+        before: Duration,
+    ) -> Result<Admitted, Refusal> {
+        let left = wait_max.saturating_sub(before);
         let gate = self.gate.clone();
         let doors = &gate.0.doors;
         let paused_before = doors.paused_time();
         let in_time = loop {
             let paused = doors.paused_time().saturating_sub(paused_before);
-            let until = self.arrival + wait_max + paused;
+            let until = self.arrival + left + paused;
             if timeout_at(until, &mut self.told).await.is_ok() {
                 break true;
             }
@@ -103,7 +114,7 @@ impl Waiting {
         let waited = self.arrival.elapsed();
         if !in_time && self.withdraw() {
             self.over = true;
-            let wait_ns = u64::try_from(waited.as_nanos()).unwrap_or(u64::MAX);
+            let wait_ns = u64::try_from((before + waited).as_nanos()).unwrap_or(u64::MAX);
             return Err(Refusal::WaitedTooLong { wait_ns });
         }
         self.over = true;

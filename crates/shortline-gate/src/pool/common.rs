@@ -12,6 +12,7 @@ use super::nodes::{NodeView, Nodes};
 use super::users::{Stored, Users};
 use super::{Backend, Counts, Pins, PoolLimits, PoolMode, Reload, ServerView, Shown, UsersError};
 use crate::Gate;
+use crate::classify::Terms;
 use crate::cluster::{Asker, Looks};
 use crate::relay::tls::UpstreamTls;
 
@@ -75,9 +76,10 @@ impl<B: Backend, S> Common<B, S> {
         self.nodes.watch(asker).await;
     }
 
-    /// Whether connections are lent for a transaction.
-    pub fn is_of_transactions(&self) -> bool {
-        self.limits.mode == PoolMode::Transaction
+    /// Whether a client with these terms is lent connections for a transaction at a time. A pool of sessions lends to all
+    /// for sessions.
+    pub fn lends_for_transactions(&self, terms: &Terms) -> bool {
+        self.limits.mode == PoolMode::Transaction && terms.pool != Some(PoolMode::Session)
     }
 
     /// Closes connections that have been idle for too long. Never returns.

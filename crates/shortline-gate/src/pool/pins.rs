@@ -106,9 +106,13 @@ impl Pins {
         kept.ok().map(|_| self.pin(true))
     }
 
-    /// Lets a session keep its connection to its end, without a bound.
-    pub fn keep_for_session(self: &Arc<Self>) -> Keeping {
-        self.pin(false)
+    /// Lets a session keep its connection to its end. Where others need one for each transaction, at least one is left
+    /// for them.
+    pub fn keep_for_session(self: &Arc<Self>) -> Option<Keeping> {
+        match self.mode {
+            PoolMode::Session => Some(self.pin(false)),
+            PoolMode::Transaction => self.keep(),
+        }
     }
 
     fn pin(self: &Arc<Self>, is_kept: bool) -> Keeping {

@@ -289,10 +289,14 @@ fn opened(shared: &Arc<Shared>, newcomer: Newcomer<'_>, arrived: Arrived) -> Ope
         account.set_backend(key.and_then(process_of));
     }
     let work = Work::new(&shared.gate, handle, account);
+    let idle_time_max = shared
+        .config
+        .relay
+        .idle_transaction_time_max(&names.client());
     let protocol = Postgres::new(shared, names, is_gated);
     let ahead = authenticated.ahead_client.into();
     let session = Session::new(protocol, handle, work, client, Side::new(server), ahead)
-        .limit_idle_transactions(shared.config.relay.limits.idle_transaction_time_max);
+        .limit_idle_transactions(idle_time_max);
     Opened {
         session: Box::new(session),
         entry: key.map(|key| shared.waits.register(key.into(), handle)),
@@ -351,6 +355,10 @@ async fn enter_pool(
     let handle = newcomer.registration.handle.member();
     let mut account = account_of(shared, &newcomer.names, None);
     let names = Arc::clone(&newcomer.names);
+    let idle_time_max = shared
+        .config
+        .relay
+        .idle_transaction_time_max(&names.client());
     let entering = pool::open(
         shared,
         pool,
@@ -372,7 +380,7 @@ async fn enter_pool(
                 Side::detached(),
                 entered.ahead,
             )
-            .limit_idle_transactions(shared.config.relay.limits.idle_transaction_time_max);
+            .limit_idle_transactions(idle_time_max);
             Ok(Opened {
                 session: Box::new(session),
                 ahead: Vec::new(),
@@ -394,8 +402,8 @@ pub(super) fn join(
     account: &mut GateClient,
     names: &ClientNames,
 ) -> Result<(), Refusal> {
-    let tenant = (shared.config.relay.tenant_of)(&names.client());
-    account.join(tenant.as_deref())
+    let terms = (shared.config.relay.terms_of)(&names.client());
+    account.join(terms.tenant.as_deref())
 }
 
 /// The names by which statements are classified, apart from their text.

@@ -2,12 +2,13 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use shortline_sched::Network;
 
 use super::tls::{ClientTls, UpstreamTls};
 use super::{Limits, Registry, Upstream};
-use crate::classify::{Classify, TenantOf};
+use crate::classify::{Classify, Client, Terms, TermsOf};
 
 /// The settings of a relay.
 #[derive(Clone)]
@@ -24,8 +25,8 @@ pub struct RelayConfig {
     pub classify: Classify,
     /// Proxies in these networks announce the client's address ([`super::proxy`]).
     pub proxies: Arc<[Network]>,
-    /// Names the tenants of connections.
-    pub tenant_of: TenantOf,
+    /// Says how sessions are served.
+    pub terms_of: TermsOf,
     /// The open connections.
     pub registry: Arc<Registry>,
 }
@@ -40,8 +41,16 @@ impl RelayConfig {
             limits: Limits::default(),
             classify,
             proxies: Arc::from([]),
-            tenant_of: Arc::new(|_| None),
+            terms_of: Arc::new(|_| Terms::default()),
             registry: Arc::default(),
+        }
+    }
+
+    /// How long this client may keep a transaction open without work.
+    pub fn idle_transaction_time_max(&self, client: &Client<'_>) -> Option<Duration> {
+        match (self.terms_of)(client).idle_transaction_time_max {
+            None => self.limits.idle_transaction_time_max,
+            said => said.filter(|time_max| !time_max.is_zero()),
         }
     }
 }

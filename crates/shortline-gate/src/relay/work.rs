@@ -123,6 +123,7 @@ impl Work {
             client: account,
             tenant: named.map_or_else(own, |name| gate.tenant_of(name)),
             never_waits: class.never_waits,
+            runaway: class.runaway,
             ..gate.type_of(&class.name).into()
         };
         self.unit = match gate.ask(question)? {

@@ -1,10 +1,12 @@
 //! The pool before a real MariaDB: who gets in, what sessions find, and what the server sees of them.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use mysql_async::prelude::*;
 use mysql_async::{Conn, OptsBuilder};
+use shortline_gate::classify::{Client, Terms};
 use shortline_gate::pool::{PoolMode, Shown};
 
 use crate::gated::{Gated, code};
@@ -360,4 +362,53 @@ async fn a_client_has_no_connection_any_more_when_it_is_given_back() {
     assert!(link().is_some());
     conn.reset().await.unwrap();
     gated.until("given back", |_| link().is_none()).await;
+}
+
+#[tokio::test]
+async fn a_client_whose_pool_is_one_of_sessions_keeps_its_connection() {
+    let Some(server) = shared() else { return };
+    let gated = Gated::clustered(server.address, None, PoolMode::Transaction, 2, |config| {
+        config.terms_of = Arc::new(|client: &Client<'_>| Terms {
+            pool: (client.user == Some("native")).then_some(PoolMode::Session),
+            ..Terms::default()
+        });
+    })
+    .await;
+    let mut whole = gated.try_connect(as_native).await.unwrap();
+    let connection: u64 = one(&mut whole, "SELECT CONNECTION_ID()").await;
+    assert_eq!(pinned(&gated), 1);
+    let mut other = gated.connect().await;
+    for _ in 0..3 {
+        assert_ne!(
+            one::<u64>(&mut other, "SELECT CONNECTION_ID()").await,
+            connection
+        );
+        assert_eq!(
+            one::<u64>(&mut whole, "SELECT CONNECTION_ID()").await,
+            connection
+        );
+    }
+    // The last connection is for all others.
+    let mut second = gated.try_connect(as_native).await.unwrap();
+    assert!(second.query_drop("SELECT 1").await.is_err());
+    assert_eq!(one::<u32>(&mut other, "SELECT 2").await, 2);
+    drop((whole, second));
+    gated.until("given back", |_| pinned(&gated) == 0).await;
+    assert_eq!(one::<u32>(&mut other, "SELECT 3").await, 3);
+}
+
+/// A reset of the connection does not take a role away in MariaDB.
+#[tokio::test]
+async fn a_role_leaves_with_its_session_in_a_pool_of_sessions_too() {
+    let Some(server) = shared() else { return };
+    server.query("CREATE ROLE pool_role; GRANT pool_role TO native@'%'");
+    let gated = Gated::pooled(server.address, PoolMode::Session, 1).await;
+    let mut conn = gated.try_connect(as_native).await.unwrap();
+    conn.query_drop("SET ROLE pool_role").await.unwrap();
+    let role: Option<String> = one(&mut conn, "SELECT CURRENT_ROLE()").await;
+    assert_eq!(role.as_deref(), Some("pool_role"));
+    drop(conn);
+    let mut next = gated.try_connect(as_native).await.unwrap();
+    let role: Option<String> = one(&mut next, "SELECT CURRENT_ROLE()").await;
+    assert_eq!(role, None);
 }

@@ -20,3 +20,4 @@ mod secure;
 mod sessions;
 mod shares;
 mod tenants;
+mod terms;

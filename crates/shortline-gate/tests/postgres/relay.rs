@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use shortline_gate::classify;
+use shortline_gate::classify::{self, Terms};
 use shortline_gate::cluster::ClusterConfig;
 use shortline_gate::pool::{PoolLimits, PoolMode};
 use shortline_gate::postgres::pool::{Lookup, Users};
@@ -53,6 +53,16 @@ pub fn config(port: u16) -> PostgresConfig {
     );
     config.relay.limits.drain_time_max = Duration::from_secs(5);
     config
+}
+
+/// Clients that call themselves `whole` have sessions, and those that are `hurried` no time between statements.
+fn terms(client: &classify::Client<'_>) -> Terms {
+    let is = |name| client.application_name == Some(name);
+    Terms {
+        pool: is("whole").then_some(PoolMode::Session),
+        idle_transaction_time_max: is("hurried").then_some(Duration::from_millis(50)),
+        ..Terms::default()
+    }
 }
 
 impl Relay {
@@ -107,6 +117,7 @@ impl Relay {
             cluster,
         };
         Self::start_with(upstream, gate, |config, gate| {
+            config.relay.terms_of = Arc::new(terms);
             config.pool = Some(Pool::new(pool, config, gate));
         })
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use shortline_gate::GateConfig;
-use shortline_gate::classify::Client;
+use shortline_gate::classify::{Client, Terms};
 use shortline_gate::postgres::PostgresConfig;
 use shortline_sched::admission::TenantLimits;
 
@@ -14,7 +14,10 @@ use crate::relay::{Relay, connect, one_at_a_time};
 
 /// Each user is a tenant.
 fn by_user(config: &mut PostgresConfig) {
-    config.relay.tenant_of = Arc::new(|client: &Client<'_>| client.user.map(Arc::from));
+    config.relay.terms_of = Arc::new(|client: &Client<'_>| Terms {
+        tenant: client.user.map(Arc::from),
+        ..Terms::default()
+    });
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! Arrivals: whether a request may start or wait, and where it waits.
 
-use super::{Admission, ClientId, Order, RequestId, TenantId, TypeId};
+use super::{Admission, ClientId, Order, RequestId, Runaway, TenantId, TypeId};
 
 const MS: u64 = 1_000_000;
 
@@ -71,6 +71,8 @@ pub struct NewRequest {
     pub tenant: TenantId,
     /// Whether it skips the queue. At most [`super::AdmissionConfig::unqueued_max`] such requests run at once.
     pub never_waits: bool,
+    /// What is done if it runs away. `None`: what [`super::AdmissionConfig::runaway`] says.
+    pub runaway: Option<Runaway>,
 }
 
 impl NewRequest {
@@ -81,6 +83,7 @@ impl NewRequest {
             client: None,
             tenant: TenantId::default(),
             never_waits: false,
+            runaway: None,
         }
     }
 }
@@ -128,7 +131,7 @@ impl Admission {
         if self.waiting() == 0 {
             self.progress_ns = now_ns;
         }
-        let id = self.requests.add(kind, tenant, now_ns, request.client);
+        let id = self.requests.add(kind, tenant, now_ns, request);
         self.tenants.wait(tenant);
         if skips_queue {
             self.types.get_mut(kind).waiting += 1;

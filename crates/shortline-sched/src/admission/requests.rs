@@ -2,7 +2,9 @@
 
 use slab::Slab;
 
+use super::arrival::NewRequest;
 use super::next::{Next, Turn};
+use super::runaways::Runaway;
 use super::tenants::Charge;
 
 /// Names a request from its arrival until it finishes or is withdrawn.
@@ -33,6 +35,8 @@ pub(super) struct Request {
     pub(super) arrival_ns: u64,
     /// Its client, if known.
     pub(super) client: Option<ClientId>,
+    /// What is done if it runs away, if it has a rule of its own.
+    pub(super) runaway: Option<Runaway>,
     pub(super) stage: Stage,
 }
 
@@ -119,7 +123,7 @@ impl Requests {
         kind: usize,
         tenant: usize,
         arrival_ns: u64,
-        client: Option<ClientId>,
+        request: NewRequest,
     ) -> RequestId {
         let sequence = self.sequence_next;
         self.sequence_next += 1;
@@ -128,7 +132,8 @@ impl Requests {
             kind,
             tenant,
             arrival_ns,
-            client,
+            client: request.client,
+            runaway: request.runaway,
             stage: Stage::Waiting(Waiting::default()),
         });
         RequestId { sequence, slot }
@@ -182,6 +187,21 @@ impl Requests {
                 Stage::Running(running) => Some(running),
                 Stage::Waiting(_) => None,
             })
+    }
+
+    /// All waiting requests that are not held back, by arrival.
+    pub(super) fn not_held(&self) -> Vec<RequestId> {
+        let all = self.slots.iter();
+        let waits = all.filter_map(|(slot, request)| match &request.stage {
+            Stage::Waiting(waiting) => waiting.held_until_ns.is_none().then_some(RequestId {
+                sequence: request.sequence,
+                slot,
+            }),
+            Stage::Running(_) => None,
+        });
+        let mut ids: Vec<RequestId> = waits.collect();
+        ids.sort_unstable();
+        ids
     }
 
     pub(super) fn remove(&mut self, id: RequestId) -> Option<Request> {

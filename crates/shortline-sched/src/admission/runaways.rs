@@ -8,20 +8,23 @@
 //!
 //! The 99th percentile is that of about the last thousand requests of the type, without outliers, under the
 //! present slowdown. At least [`KNOWN_WELL`] requests of the type must have ended. Pauses and waits for locks
-//! do not count. Without a rule ([`Runaway`]) no request is a runaway. What it takes counts in the load
-//! ([`super::growth`]) and is charged to its client ([`super::debts`]), as for any request.
+//! do not count. Without a rule ([`Runaway`]), its own or the gate's, no request is a runaway. What it takes counts
+//! in the load ([`super::growth`]) and is charged to its client ([`super::debts`]), as for any request.
 //!
 //! When a runaway ends, its type's name is remembered for [`REMEMBERED_NS`]. Until then requests of this name
 //! are of the type [`CLASS`], which has an estimate of its own. So the next one does not go first on the
 //! estimate of the quick ones. With [`RunawayAction::Cancel`] the driver also ends its statement in the
-//! backend (by [`Admission::runaway_after_ns`]). TiDB has both (`QUERY_LIMIT`, `WATCH SIMILAR`). There is no
-//! rule by default: a request that ran away by accident makes all others like it long for a while.
+//! backend (by [`Admission::cancel_after_ns`]). TiDB has both (`QUERY_LIMIT`, `WATCH SIMILAR`). With
+//! [`RunawayAction::Charge`] it is only counted. There is no rule by default: a request that ran away by accident
+//! makes all others like it long for a while.
 
 use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
 
-use super::requests::{RequestId, Running};
+use serde::Deserialize;
+
+use super::requests::{Request, RequestId, Running};
 use super::types::Types;
 use super::{Admission, TypeId};
 use crate::units::excerpt;
@@ -45,7 +48,8 @@ const KNOWN_WELL: usize = 16;
 const MULTIPLE_DEFAULT: f64 = 20.0;
 
 /// When a request is a runaway, and what is done about it.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(try_from = "String")]
 pub struct Runaway {
     /// What is done about it.
     pub action: RunawayAction,
@@ -53,9 +57,14 @@ pub struct Runaway {
     multiple: f64,
 }
 
+/// The multiple is a finite number.
+impl Eq for Runaway {}
+
 /// What is done about a runaway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunawayAction {
+    /// It is counted. As always, its client pays what it takes.
+    Charge,
     /// Its statement is cancelled, and further requests of its name get the type for runaways.
     Cancel,
     /// Further requests of its name get the type for runaways.
@@ -65,7 +74,7 @@ pub enum RunawayAction {
 /// A text that is not a rule for runaways.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "runaway `{0}`: must be cancel or class, or with how many times the 99th percentile (2 or more) as cancel:20"
+    "runaway `{0}`: must be cancel, class or charge, or with how many times the 99th percentile (2 or more) as cancel:20"
 )]
 pub struct RunawayError(String);
 
@@ -79,6 +88,7 @@ impl FromStr for Runaway {
         };
         let action = match action {
             "cancel" => Some(RunawayAction::Cancel),
+            "charge" => Some(RunawayAction::Charge),
             "class" => Some(RunawayAction::Class),
             _ => None,
         };
@@ -90,10 +100,19 @@ impl FromStr for Runaway {
     }
 }
 
+impl TryFrom<String> for Runaway {
+    type Error = RunawayError;
+
+    fn try_from(text: String) -> Result<Self, RunawayError> {
+        text.parse()
+    }
+}
+
 impl fmt::Display for Runaway {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let action = match self.action {
             RunawayAction::Cancel => "cancel",
+            RunawayAction::Charge => "charge",
             RunawayAction::Class => "class",
         };
         f.pad(&format!("{action}:{}", self.multiple))
@@ -138,26 +157,35 @@ impl Runaways {
         self.names.insert(name.to_owned(), until_ns);
     }
 
-    /// The service after which a request of a type is a runaway, in nanoseconds. `None` if none of it is.
-    fn after_ns(&self, types: &Types, kind: usize) -> Option<u64> {
-        let rule = self.rule?;
-        let limit_ns = rule.multiple * types.p99_ns(kind, KNOWN_WELL)?;
-        // A request of the class is not a runaway again.
-        (types.get(kind).name() != CLASS).then(|| (limit_ns as u64).max(LEAST_NS))
+    /// Uses another rule for requests without one of their own.
+    pub(super) fn set_rule(&mut self, rule: Option<Runaway>) {
+        self.rule = rule;
     }
 
-    /// A request of a type has ended. Returns whether it was a runaway.
+    /// What is done about a request if it runs away, and the service after which it does, in nanoseconds. `None` if it
+    /// never does.
+    fn of(&self, types: &Types, request: &Request) -> Option<(RunawayAction, u64)> {
+        let rule = request.runaway.or(self.rule)?;
+        let limit_ns = rule.multiple * types.p99_ns(request.kind, KNOWN_WELL)?;
+        // A request of the class is not a runaway again.
+        let may = types.get(request.kind).name() != CLASS;
+        may.then(|| (rule.action, (limit_ns as u64).max(LEAST_NS)))
+    }
+
+    /// A request has ended. Returns whether it was a runaway.
     pub(super) fn end(
         &mut self,
         now_ns: u64,
         types: &Types,
-        kind: usize,
+        request: &Request,
         running: &Running,
     ) -> bool {
-        let after_ns = self.after_ns(types, kind);
-        let is_one = after_ns.is_some_and(|after_ns| running.service_ns(now_ns) > after_ns);
-        if is_one {
-            self.remember(now_ns, types.get(kind).name());
+        let Some((action, after_ns)) = self.of(types, request) else {
+            return false;
+        };
+        let is_one = running.service_ns(now_ns) > after_ns;
+        if is_one && action != RunawayAction::Charge {
+            self.remember(now_ns, types.get(request.kind).name());
         }
         is_one
     }
@@ -171,20 +199,20 @@ impl Admission {
         self.types.enter(name)
     }
 
-    /// For a running request: the service after which it is a runaway, and its service so far, both in
-    /// nanoseconds. `None` if it does not run, or can never be a runaway.
-    pub fn runaway_after_ns(&self, now_ns: u64, id: RequestId) -> Option<(u64, u64)> {
+    /// For a running request that is cancelled if it runs away: the service after which it does, and its service so
+    /// far, both in nanoseconds. `None` if it does not run, or is never cancelled.
+    pub fn cancel_after_ns(&self, now_ns: u64, id: RequestId) -> Option<(u64, u64)> {
         let running = self.requests.running(id)?;
-        let kind = self.requests.get(id)?.kind;
-        let after_ns = self.runaways.after_ns(&self.types, kind)?;
-        Some((after_ns, running.service_ns(now_ns.max(self.now_ns))))
+        let (action, after_ns) = self.runaways.of(&self.types, self.requests.get(id)?)?;
+        let service_ns = running.service_ns(now_ns.max(self.now_ns));
+        (action == RunawayAction::Cancel).then_some((after_ns, service_ns))
     }
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::super::{AdmissionConfig, Outcome};
+    use super::super::{AdmissionConfig, NewRequest, Outcome};
     use super::*;
 
     const MS: u64 = 1_000_000;
@@ -213,7 +241,11 @@ mod tests {
 
     #[test]
     fn a_rule_reads_back_and_nonsense_is_refused_in_a_line() {
-        for (text, shown) in [("cancel", "cancel:20"), ("class:2.5", "class:2.5")] {
+        for (text, shown) in [
+            ("cancel", "cancel:20"),
+            ("class:2.5", "class:2.5"),
+            ("charge", "charge:20"),
+        ] {
             assert_eq!(text.parse::<Runaway>().unwrap().to_string(), shown);
         }
         for text in [
@@ -266,18 +298,48 @@ mod tests {
             let id = gate.type_of("web");
             let id = gate.arrive(now_ns, id).unwrap();
             gate.admit_next(now_ns).unwrap();
-            assert_eq!(gate.runaway_after_ns(now_ns, id), None, "{count}");
+            assert_eq!(gate.cancel_after_ns(now_ns, id), None, "{count}");
             now_ns += MS;
             gate.finish(now_ns, id, Outcome::Completed);
         }
         let id = gate.type_of("web");
         let id = gate.arrive(now_ns, id).unwrap();
         gate.admit_next(now_ns).unwrap();
-        let found = gate.runaway_after_ns(now_ns + 7 * MS, id);
+        let found = gate.cancel_after_ns(now_ns + 7 * MS, id);
         assert_eq!(found, Some((LEAST_NS, 7 * MS)));
         gate.finish(now_ns + 7 * MS, id, Outcome::Completed);
         assert_eq!(gate.view().totals.runaways, 0);
-        assert_eq!(gate.runaway_after_ns(now_ns, id), None);
+        assert_eq!(gate.cancel_after_ns(now_ns, id), None);
+    }
+
+    #[test]
+    fn a_request_with_a_rule_of_its_own_goes_by_that() {
+        // The rule of all is less strict. One pays only, one is cancelled sooner, and one of no rule does neither.
+        for (rule, is_cancelled, is_counted, is_classed) in [
+            (Some("charge:3"), false, true, false),
+            (Some("cancel:3"), true, true, true),
+            (None, false, false, false),
+        ] {
+            let mut gate = gate("class:10");
+            let mut now_ns = 0;
+            for _ in 0..KNOWN_WELL {
+                now_ns = run(&mut gate, now_ns, "web", 500 * MS, Outcome::Completed);
+            }
+            let own = gate.type_of("web");
+            let request = NewRequest {
+                runaway: rule.map(|rule| rule.parse().unwrap()),
+                ..NewRequest::new(own)
+            };
+            let id = gate.take_in(now_ns, request).unwrap();
+            assert_eq!(gate.admit_next(now_ns), Some(id));
+            now_ns += 2500 * MS;
+            let due = gate.cancel_after_ns(now_ns, id);
+            assert_eq!(due.is_some(), is_cancelled, "{rule:?}");
+            gate.finish(now_ns, id, Outcome::Failed);
+            let counted = gate.view().totals.runaways;
+            assert_eq!(counted, u64::from(is_counted), "{rule:?}");
+            assert_eq!(gate.type_of("web") != own, is_classed, "{rule:?}");
+        }
     }
 
     #[test]

@@ -56,6 +56,11 @@ impl Slowdown {
         }
     }
 
+    /// Whether estimates are divided by it.
+    pub(super) fn divides(&self) -> bool {
+        self.divides
+    }
+
     pub(super) fn factor(&self) -> f64 {
         self.factor
     }

@@ -55,8 +55,8 @@
 //! Choudhury and Hahne, ToN 1998). So a tenant that floods the queue leaves half of it to others.
 //!
 //! The table is bounded. A tenant without connections and requests is forgotten ten minutes after its last
-//! use. It is forgotten sooner if there is no room for a new one, and its tag is not above the virtual time and
-//! the largest level. Names for which there is no room share the first tenant.
+//! use. It is forgotten sooner if there is no room for a new one, and it owes nothing: its tag is not above that at
+//! which a new tenant would join now. Names for which there is no room share the first tenant.
 
 mod limits;
 mod table;

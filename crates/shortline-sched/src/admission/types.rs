@@ -115,14 +115,42 @@ impl Types {
             order: config.order,
             tail: None,
             estimator: config.estimator,
-            estimator_of_load: match config.capacity {
-                Capacity::Auto => Estimator::MovingAverage,
-                _ => config.estimator,
-            },
+            estimator_of_load: estimator_of_load(config),
             estimates_fixed: config.estimates_fixed,
             service_ns_prior: config.service_ns_prior.clamp(1, SERVICE_NS_MAX),
             all: Estimate::default(),
             slowdown: Slowdown::new(config.capacity == Capacity::Auto),
+        }
+    }
+
+    /// Measures work as the capacity of `config` needs it from now on. What is known stays: what requests take under the
+    /// present load is their work at the moment of the change. Returns whether anything changed.
+    pub(super) fn measure_for(&mut self, config: &AdmissionConfig) -> bool {
+        let divides = config.capacity == Capacity::Auto;
+        if divides == self.slowdown.divides() {
+            return false;
+        }
+        self.rescale(self.slowdown.load_ns(1) * self.slowdown.factor());
+        self.slowdown = Slowdown::new(divides);
+        self.estimator_of_load = estimator_of_load(config);
+        for index in 0..self.kinds.len() {
+            if self.kinds[index].is_known() {
+                self.derive(index);
+            }
+            let kind = &mut self.kinds[index];
+            let load_ns = self.slowdown.load_ns(kind.estimate_ns());
+            kind.anchor.load_ns = kind.anchor.load_ns.map(|_| load_ns);
+        }
+        true
+    }
+
+    /// Ranks types for another order.
+    pub(super) fn set_order(&mut self, order: Order) {
+        self.order = order;
+        for index in 0..self.kinds.len() {
+            if self.kinds[index].is_known() {
+                self.derive(index);
+            }
         }
     }
 
@@ -412,6 +440,14 @@ impl Types {
             }
         }
         None
+    }
+}
+
+/// With `auto` work is measured in means (see the module).
+fn estimator_of_load(config: &AdmissionConfig) -> Estimator {
+    match config.capacity {
+        Capacity::Auto => Estimator::MovingAverage,
+        _ => config.estimator,
     }
 }
 

@@ -126,6 +126,14 @@ impl Ranked {
         }
     }
 
+    /// When something happens next, if that is not after `until_ns` and no job comes before.
+    pub(super) fn next_ns(&mut self, until_ns: f64) -> f64 {
+        if self.stale && until_ns > self.now_ns {
+            self.choose();
+        }
+        self.end_next().0.min(self.change_ns)
+    }
+
     /// Chooses the jobs served from now on.
     fn choose(&mut self) {
         self.stale = false;

@@ -15,6 +15,7 @@ fn capacity(servers: f64, caps: &[f64]) -> Capacity {
     Capacity {
         servers,
         classes: caps.iter().map(class).collect(),
+        dispatcher: None,
     }
 }
 

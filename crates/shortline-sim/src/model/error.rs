@@ -28,6 +28,15 @@ pub enum ModelError {
         /// Who needs the moment.
         policy: Form,
     },
+    /// The tail of the times has no exponential decay.
+    #[error(
+        "sizes {sizes}: their tail is not light, so times under fifo and boost have no exponential tail; \
+         want sizes such as exp:1 or a bounded tail"
+    )]
+    HeavyTail {
+        /// The distribution.
+        sizes: String,
+    },
     /// No formula is known.
     #[error(
         "policy `{policy}`: no closed form is known; want one of {}",

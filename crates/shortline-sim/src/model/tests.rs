@@ -266,3 +266,50 @@ proptest! {
         }
     }
 }
+
+fn tail(dist: &str, load: f64) -> Tail {
+    let sizes: Distribution = dist.parse().unwrap();
+    Queue::new(sizes, load).unwrap().tail().unwrap()
+}
+
+/// Yu and Scully 2024: of exponential sizes boost's constant is (1 - rho) e^(H(1 / (1 - rho)) - 1), fifo's is 1.
+#[test]
+fn the_tails_of_exponential_sizes_are_as_published() {
+    for (load, servers) in [(0.5, 2), (0.8, 5), (0.9, 10), (0.95, 20)] {
+        let harmonic: f64 = (1..=servers).map(|k| 1.0 / f64::from(k)).sum();
+        let known = (1.0 - load) * (harmonic - 1.0).exp();
+        for mean in [1e-6, 1.0, 3e5] {
+            let found = tail(&format!("exp:{mean}"), load);
+            assert!(
+                close(found.decay_rate * mean, 1.0 - load, 1e-6),
+                "{found:?}"
+            );
+            assert!(close(found.fifo, 1.0, 1e-6), "{found:?}");
+            assert!(close(found.boost, known, 1e-6), "{load}: {found:?} {known}");
+        }
+    }
+}
+
+/// All jobs of one size: no order is better than that of arrival.
+#[test]
+fn of_one_size_boost_is_fifo_and_of_others_never_worse() {
+    let one = tail("det:7", 0.8);
+    assert!(close(one.fifo, one.boost, 1e-6), "{one:?}");
+    // M/D/1: g = lambda (e^(g D) - 1).
+    let rate = one.decay_rate;
+    assert!(close(rate, 0.8 / 7.0 * (7.0 * rate).exp_m1(), 1e-6));
+    for dist in ["uniform:0.1,2", "weibull:3,1", "bp:1,100,1.5", "exp:1"] {
+        for load in [0.3, 0.8, 0.95] {
+            let found = tail(dist, load);
+            assert!(found.boost < found.fifo, "{dist}, {load}: {found:?}");
+        }
+    }
+    for dist in ["bp:1,inf,1.3", "bp:1,inf,3.5", "weibull:0.4,20"] {
+        let queue = Queue::new(dist.parse().unwrap(), 0.5).unwrap();
+        let error = queue.tail().unwrap_err().to_string();
+        assert!(
+            error.contains("not light") && error.lines().count() == 1,
+            "{error}"
+        );
+    }
+}

@@ -3,7 +3,9 @@
 //! A setting without a counterpart becomes a comment with the reason. If one of these makes the gate behave
 //! differently from PgBouncer, the exit status is 1.
 
+mod accounts;
 mod settings;
+mod text;
 mod translate;
 
 use std::fs::File;

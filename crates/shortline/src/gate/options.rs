@@ -121,10 +121,11 @@ pub struct GateOptions {
     #[serde(deserialize_with = "some_from_text")]
     pub oldest_share: Option<OldestShare>,
     /// What becomes of a request that takes more than 20 times (or as class:50) the 99th percentile
-    /// of its type and 2 s: class or cancel [default: it pays what it takes]
+    /// of its type and 2 s: class, cancel or charge [default: it pays what it takes]
     ///
     /// With `class` the next ones like it are of the type runaway for 10 minutes. With `cancel` its
-    /// statement is cancelled as well, by the --monitor.
+    /// statement is cancelled as well, by the --monitor. With `charge` it is only counted. Rules may
+    /// say otherwise for what they match.
     #[arg(long, value_name = "WHAT", help_heading = "Admission")]
     #[serde(deserialize_with = "some_from_text")]
     pub runaway: Option<Runaway>,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use rustls::sign::CertifiedKey;
 use shortline_gate::Gate;
-use shortline_gate::classify::{Classifier, Classify, Client, TenantOf};
+use shortline_gate::classify::{Classifier, Classify, Client, TermsOf};
 use shortline_gate::locks::MonitorConfig;
 use shortline_gate::mysql;
 use shortline_gate::pool::{PoolLimits, Shown};
@@ -298,7 +298,7 @@ impl Starting<'_> {
             limits: settings.limits.clone(),
             classify: self.classify(),
             proxies: Arc::from(settings.proxies.as_slice()),
-            tenant_of: self.tenant_of(),
+            terms_of: self.terms_of(),
             registry: Arc::clone(&relayed.registry),
         })
     }
@@ -310,9 +310,9 @@ impl Starting<'_> {
         })
     }
 
-    fn tenant_of(&self) -> TenantOf {
+    fn terms_of(&self) -> TermsOf {
         let classifier = self.classifier.clone();
-        Arc::new(move |client: &Client<'_>| classifier.tenant(client))
+        Arc::new(move |client: &Client<'_>| classifier.terms(client))
     }
 
     fn admin_database(&self) -> Option<AdminDatabase> {

@@ -274,6 +274,10 @@ impl Running {
 /// Refuses what a reload cannot change.
 fn refuse_fixed(old: &Settings, new: &Settings) -> Result<(), CommandError> {
     let fixed = |settings: &Settings| GateOptions {
+        policy: None,
+        aging: None,
+        oldest_share: None,
+        runaway: None,
         rule: None,
         types_from: None,
         tags_from: None,

@@ -170,3 +170,23 @@ fn a_workload_has_its_own_sizes_and_its_mean_load() {
         "{text}"
     );
 }
+
+#[test]
+fn the_tails_of_fifo_and_boost_are_told_where_they_are_light() {
+    let told = |flags: &str, json| {
+        let settings = args(flags).unwrap().settings().unwrap();
+        tails::told(&settings, json)
+    };
+    let flags = "--dist exp:3000 --load 0.5,0.8 --tail";
+    let text = told(flags, false).unwrap();
+    let row = text.lines().last().unwrap();
+    assert!(row.starts_with("exp:3000, load 0.8"), "{text}");
+    let numbers: Vec<&str> = row.split_whitespace().skip(3).collect();
+    assert_eq!(numbers, ["0.2000", "1.0000", "0.7217", "0.7217"]);
+    let json: serde_json::Value = serde_json::from_str(&told(flags, true).unwrap()).unwrap();
+    let boost = json["results"][1]["boost"].as_f64().unwrap();
+    assert!((boost - 0.7217).abs() < 1e-4, "{boost}");
+    let heavy = told("--dist bp:1,inf,1.3 --load 0.5 --tail", false).unwrap_err();
+    assert!(heavy.to_string().contains("not light"), "{heavy}");
+    assert!(args("--dist exp:1 --load 0.5 --tail --policy srpt").is_err());
+}

@@ -133,6 +133,11 @@ enum Made {
 }
 
 impl Source {
+    /// The steady load, if it is one.
+    pub fn load(&self) -> Option<f64> {
+        self.load
+    }
+
     /// Prepares the arrivals, and refuses what cannot be simulated.
     pub(super) fn arrivals(&self, args: &Args) -> Result<Arrivals, CommandError> {
         match (&self.trace, &self.workload, &self.dist) {

@@ -151,16 +151,16 @@ fn limits_and_users_are_read_again() {
     };
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
-    let write = |capacity: &str, size: u32, policy: &str| {
+    let write = |capacity: &str, size: u32, types_max: u32| {
         let users = at("users").display().to_string();
         let text = format!(
             "[gate]\npool = \"transaction\"\npool-users = \"{users}\"\npool-size = {size}\n\
-             capacity = \"{capacity}\"\npolicy = \"{policy}\"\n"
+             capacity = \"{capacity}\"\ntypes-max = {types_max}\npolicy = \"boost\"\n"
         );
         std::fs::write(at("gate.toml"), text).unwrap();
     };
     std::fs::write(at("users"), "\"tester\" \"falsch\"\n").unwrap();
-    write("1s", 4, "sjf");
+    write("1s", 4, 100);
     let config = at("gate.toml");
     let server = gate::gate(
         "postgres",
@@ -171,7 +171,7 @@ fn limits_and_users_are_read_again() {
     let ask = || psql(&postgres, "127.0.0.1", port, "postgres", "select 1");
     assert!(!ask().status.success());
     std::fs::write(at("users"), "\"tester\" \"geheim\"\n").unwrap();
-    write("20ms", 2, "sjf");
+    write("20ms", 2, 100);
     let reload = || psql(&postgres, "127.0.0.1", port, "shortline", "RELOAD");
     let reloaded = reload();
     assert!(reloaded.status.success(), "{}", text(&reloaded.stderr));
@@ -180,9 +180,9 @@ fn limits_and_users_are_read_again() {
     assert_eq!(told["settings"]["capacity"], "20ms");
     assert_eq!(told["admission"]["capacity_ns"], 20_000_000);
     assert_eq!(told["pool"]["size"], 2);
-    write("20ms", 2, "fifo");
+    write("20ms", 2, 101);
     let refused = reload();
-    assert!(text(&refused.stderr).contains("gate.policy: changes only at a restart"));
+    assert!(text(&refused.stderr).contains("gate.types-max: changes only at a restart"));
     let metrics = text(&get(server.admin.unwrap(), "/metrics").body);
     for line in [
         "shortline_gate_wait_seconds_bucket{le=\"0.000256\"} 1",

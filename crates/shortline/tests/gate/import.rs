@@ -100,24 +100,24 @@ fn what_each_of_many_databases_loses_is_told() {
             "listen = [\"0.0.0.0:6432\", \"unix:/var/run/postgresql/.s.PGSQL.6432\"]",
             "pool-size = 80",
             "pool-statements-max = 400",
+            "pool = \"transaction\"",
+            "idle-transaction-max = \"60000ms\"",
+            "tenant-by = \"user\"",
         ],
     );
+    let tables = "\n[[gate.rule]]\nuser = \"batch\"\npool = \"session\"\n\
+                  \n[[gate.rule]]\ndatabase = \"accounts\"\npool = \"session\"\n\
+                  \n[gate.tenant.\"batch\"]\nrunning-max = 5\n";
+    assert!(text.ends_with(tables), "{text}");
     let lost: Vec<&str> = text
         .lines()
         .filter(|line| line.contains("# LOST: "))
         .collect();
     for (setting, why) in [
-        ("accounts", "pool_mode"),
         ("reports", "10.0.0.6:5433 needs a gate of its own"),
         ("old-shop", "its own name"),
         ("old-shop", "its own user"),
-        ("batch", "pool_mode"),
-        ("batch", "max_user_connections"),
         ("web", "pool_size"),
-        (
-            "idle_transaction_timeout",
-            "idle_in_transaction_session_timeout",
-        ),
     ] {
         let told = lost
             .iter()
@@ -129,6 +129,28 @@ fn what_each_of_many_databases_loses_is_told() {
         text.contains("more.ini:2 [pgbouncer] tcp_keepidle = 30  # not needed"),
         "{text}"
     );
+    start(&text, false);
+}
+
+#[test]
+fn users_and_databases_keep_what_is_their_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pgbouncer.ini");
+    let ini = "[databases]\n* = host=127.0.0.1\nweb-1 = host=127.0.0.1 pool_mode=transaction\n\
+               [users]\netl = pool_mode=session idle_transaction_timeout=90\n\
+               web = max_user_client_connections=40\n\
+               [pgbouncer]\nlisten_addr = 127.0.0.1\nauth_file = userlist.txt\nmax_user_client_connections = 20\n";
+    std::fs::write(&path, ini).unwrap();
+    let output = import(&path);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    // Only one database has transactions: all others are an exception.
+    let tables = "\n[[gate.rule]]\nuser = \"etl\"\npool = \"session\"\nidle-transaction-max = \"90000ms\"\n\
+                  \n[[gate.rule]]\ndatabase = \"web\\\\-1\"\npool = \"transaction\"\n\
+                  \n[[gate.rule]]\npool = \"session\"\n\
+                  \n[gate.tenant.\"*\"]\nconnections-max = 20\n\
+                  \n[gate.tenant.\"web\"]\nconnections-max = 40\n";
+    assert!(text.ends_with(tables), "{text}");
     start(&text, false);
 }
 

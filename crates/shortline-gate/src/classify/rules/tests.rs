@@ -1,5 +1,7 @@
 //! Rules, read and matched.
 #![allow(clippy::unwrap_used)]
+use std::time::Duration;
+
 use super::super::Dialect;
 use super::*;
 
@@ -85,7 +87,39 @@ fn each_thing_is_said_by_the_first_rule_that_says_it() {
     assert_eq!(said.tenant.map(|tenant| &**tenant), Some("shop"));
     let said = rules.statement(b"report 1", &Tags::default(), &Client::default());
     assert_eq!(said.tenant.map(|tenant| &**tenant), Some("reports"));
-    assert_eq!(rules.connection(&Client::default()), Said::default());
+    assert_eq!(rules.connection(&Client::default()), Terms::default());
+}
+
+#[test]
+fn the_terms_of_a_client_are_of_rules_without_statements() {
+    let etl = RuleText {
+        user: Some("etl".to_owned()),
+        pool: Some(PoolMode::Session),
+        runaway: Some("charge:3".parse().unwrap()),
+        ..RuleText::default()
+    };
+    let all = RuleText {
+        pool: Some(PoolMode::Transaction),
+        idle_transaction_max: Some("0s".parse().unwrap()),
+        runaway: Some("cancel".parse().unwrap()),
+        ..RuleText::default()
+    };
+    let rules = Rules::new(&[etl, all], SQL).unwrap();
+    let etl = Client {
+        user: Some("etl"),
+        ..Client::default()
+    };
+    let terms = rules.connection(&etl);
+    assert_eq!(terms.pool, Some(PoolMode::Session));
+    assert_eq!(terms.idle_transaction_time_max, Some(Duration::ZERO));
+    let others = rules.connection(&Client::default());
+    assert_eq!(others.pool, Some(PoolMode::Transaction));
+    let runaway = |client| {
+        let said = rules.statement(b"select 1", &Tags::default(), client);
+        said.runaway.unwrap().to_string()
+    };
+    assert_eq!(runaway(&etl), "charge:3");
+    assert_eq!(runaway(&Client::default()), "cancel:20");
 }
 
 #[test]
@@ -135,7 +169,21 @@ fn what_cannot_be_a_rule_is_told_in_one_line() {
     };
     assert!(error(path, SQL).contains("path means nothing to a gate for PostgreSQL"));
     assert!(error(rule(""), SQL).contains("1 to 96 bytes"));
-    assert!(error(RuleText::default(), SQL).contains("add type, tenant, wait or server"));
+    assert!(
+        error(RuleText::default(), SQL)
+            .contains("add type, tenant, wait, server, runaway, pool or")
+    );
+    let by_statement = RuleText {
+        statement: Some("a".to_owned()),
+        idle_transaction_max: Some("1s".parse().unwrap()),
+        ..rule("x")
+    };
+    assert!(error(by_statement, SQL).contains("idle-transaction-max is said of a client"));
+    let pool = RuleText {
+        pool: Some(PoolMode::Session),
+        ..rule("x")
+    };
+    assert!(error(pool, Protocol::Http).contains("pool means nothing to a gate for HTTP"));
     let unnamed = RuleText {
         tenant: Some(String::new()),
         ..rule("x")

@@ -79,7 +79,9 @@ pub(in super::super) async fn open(
         current: Default::default(),
     });
     pool.targets.lock().insert(thread_id, Arc::clone(&target));
+    let terms = (shared.config.terms_of)(&known.names.client());
     let member = Member {
+        is_of_transactions: pool.common.lends_for_transactions(&terms),
         pool: Arc::clone(pool),
         kind,
         login,

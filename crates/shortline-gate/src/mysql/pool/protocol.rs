@@ -50,6 +50,8 @@ pub struct Member {
     pub target: Arc<Target>,
     /// The number that its client got for KILL.
     pub thread_id: u32,
+    /// Whether it is lent a connection for a transaction at a time.
+    pub is_of_transactions: bool,
 }
 
 /// The phase of the session's unit.

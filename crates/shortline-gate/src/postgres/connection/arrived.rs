@@ -56,6 +56,10 @@ fn reopen(
     let names = Arc::new(state.names());
     let mut account = account_of(shared, &names, None);
     join(shared, &mut account, &names)?;
+    let idle_time_max = shared
+        .config
+        .relay
+        .idle_transaction_time_max(&names.client());
     let ProtocolState::Postgres(of_protocol) = state.protocol;
     let key: Box<[u8]> = of_protocol.key.0.clone().into();
     let protocol = Pooled::unpack(shared, pool, Arc::clone(&names), of_protocol)?;
@@ -69,7 +73,7 @@ fn reopen(
     let work = Work::new(&shared.gate, handle, Some(account));
     let (client, server) = (Stream::Plain(socket), Side::detached());
     let session = Session::new(protocol, handle, work, client, server, state.ahead.0)
-        .limit_idle_transactions(shared.config.relay.limits.idle_transaction_time_max);
+        .limit_idle_transactions(idle_time_max);
     Ok(Opened {
         session: Box::new(session),
         ahead: Vec::new(),

@@ -163,7 +163,9 @@ pub(in super::super) async fn open(
     welcome(client, &parameters, &key).await?;
     let target = Arc::<Target>::default();
     pool.targets.lock().insert(key.clone(), Arc::clone(&target));
+    let terms = (shared.config.relay.terms_of)(&names.client());
     let member = Member {
+        is_of_transactions: pool.common.lends_for_transactions(&terms),
         pool: Arc::clone(pool),
         kind: wishes.kind,
         login,

@@ -80,6 +80,8 @@ pub struct Member {
     pub key: Box<[u8]>,
     /// Its transactions only read where they do not say anything else.
     pub begins_read_only: bool,
+    /// Whether it is lent a connection for a transaction at a time.
+    pub is_of_transactions: bool,
 }
 
 /// The phase of the session's unit.

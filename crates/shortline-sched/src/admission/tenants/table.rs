@@ -56,11 +56,7 @@ pub(in crate::admission) struct Tenants {
 
 impl Tenants {
     pub(in crate::admission) fn new(config: &AdmissionConfig) -> Self {
-        let beginning = Beginning {
-            order: config.order,
-            types_max: config.types_max,
-            oldest_share: config.oldest_share,
-        };
+        let beginning = Beginning::of(config);
         Self {
             all: vec![Tenant::new(DEFAULT_TENANT, beginning)],
             by_name: HashMap::from([(DEFAULT_TENANT.to_owned(), 0)]),
@@ -70,6 +66,14 @@ impl Tenants {
             waiting: 0,
             virtual_time: 0,
             level_max: 0,
+        }
+    }
+
+    /// Gives tenants, none of which has a queued request, queues of another order.
+    pub(in crate::admission) fn order_anew(&mut self, config: &AdmissionConfig) {
+        self.beginning = Beginning::of(config);
+        for tenant in &mut self.all {
+            tenant.begin_anew(self.beginning);
         }
     }
 
@@ -355,11 +359,15 @@ impl Tenants {
     /// Finds a place for a new name.
     fn add(&mut self, name: &str, now_ns: u64) -> Option<usize> {
         let unnamed = self.all.iter().filter(|tenant| !tenant.is_named).count();
-        let virtual_time = self.virtual_time.max(self.level_max);
+        // Whoever is not behind this tag would join there, too, and owes nothing.
+        let joins_at = match self.waiting {
+            0 => self.virtual_time.max(self.level_max),
+            _ => self.joins_at(),
+        };
         let is_old = |tenant: &Tenant| now_ns - tenant.used_ns.min(now_ns) >= FORGOTTEN_AFTER_NS;
         let idle = (1..self.all.len()).filter(|&index| {
             let tenant = &self.all[index];
-            tenant.is_idle() && (is_old(tenant) || tenant.tag() <= virtual_time)
+            tenant.is_idle() && (is_old(tenant) || tenant.tag() <= joins_at)
         });
         let oldest = idle.min_by_key(|&index| self.all[index].used_ns);
         match oldest {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::super::config::Order;
+use super::super::config::{AdmissionConfig, Order};
 use super::super::newcomers::Newcomers;
 use super::super::oldest::{Oldest, OldestShare};
 use super::super::queue::Queue;
@@ -86,7 +86,23 @@ pub(super) struct Beginning {
     pub(super) oldest_share: OldestShare,
 }
 
+impl Beginning {
+    pub(super) fn of(config: &AdmissionConfig) -> Self {
+        Self {
+            order: config.order,
+            types_max: config.types_max,
+            oldest_share: config.oldest_share,
+        }
+    }
+}
+
 impl Tenant {
+    /// Another order, while none of its requests is queued.
+    pub(super) fn begin_anew(&mut self, beginning: Beginning) {
+        self.queue = Queue::new(beginning.order, beginning.types_max);
+        self.oldest = Oldest::new(beginning.oldest_share);
+    }
+
     pub(super) fn new(name: &str, beginning: Beginning) -> Self {
         Self {
             name: name.to_owned(),

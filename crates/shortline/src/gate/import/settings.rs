@@ -64,8 +64,9 @@ pub fn fate(key: &str) -> Option<Fate> {
         "min_pool_size" | "reserve_pool_size" | "reserve_pool_timeout" => {
             Needless("connections are opened ahead by one, and the order decides who gets them")
         }
+        "idle_transaction_timeout" => Seconds("idle-transaction-max", None),
         "max_user_connections" | "max_db_client_connections" | "max_user_client_connections" => {
-            Lost("the gate has no such limit by user or database")
+            Together
         }
         _ => return None.or(lost(key).map(Lost)),
     })
@@ -81,7 +82,6 @@ fn lost(key: &str) -> Option<&'static str> {
         "auth_ldap_options" => "the gate asks no LDAP server",
         "query_timeout" => "use PostgreSQL's statement_timeout",
         "transaction_timeout" => "use PostgreSQL's transaction_timeout",
-        "idle_transaction_timeout" => "use PostgreSQL's idle_in_transaction_session_timeout",
         "client_idle_timeout" => "the gate keeps idle clients",
         "client_tls_ca_file" => "the gate asks clients for no certificate",
         "server_tls_cert_file" | "server_tls_key_file" => {

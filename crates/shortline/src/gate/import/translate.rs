@@ -2,14 +2,16 @@
 //!
 //! The gate has one backend and one bound on its connections. So only the databases of one server are translated:
 //! the server with most of them. The bound is the sum of PgBouncer's pools for these databases, with one user each.
-//! Other settings of single databases and users are lost, and reported.
+//! Settings of single databases and users become rules and tenants ([`super::accounts`]), or are lost, and reported.
 
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
 
 use shortline_gate::postgres::pgbouncer::{IniError, pairs};
 
+use super::accounts::{self, Account, By};
 use super::settings::{Fate, fate};
+use super::text::{line_of, number, quoted, seconds};
 
 /// A key and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,40 +79,54 @@ const STATEMENTS_MAX: u64 = 200;
 pub fn translate(of: &str, entries: &[Entry]) -> Result<Translated, TranslateError> {
     let mut writing = Writing::default();
     let mut settings: BTreeMap<&str, &Entry> = BTreeMap::new();
-    let mut databases = Vec::new();
+    let (mut databases, mut users) = (Vec::new(), Vec::new());
     for entry in entries {
         match entry.section.as_str() {
             "pgbouncer" => drop(settings.insert(&entry.key, entry)),
             "databases" => databases.push(Database::of(entry)?),
-            "users" => writing.user(entry)?,
+            "users" => {
+                writing.user(entry)?;
+                users.push(Account::of(By::User, entry)?);
+            }
             "peers" => writing.lost(entry, "a cancel request is known to its own gate only"),
             _ => writing.lost(entry, "PgBouncer has no such section"),
         }
     }
     let settings = Settings(settings);
-    let server = writing.databases(&databases, &settings)?;
+    let server = writing.databases(&databases)?;
     writing.listen(&settings);
     writing.key("upstream", &quoted(&server.address()));
-    writing.pool(&databases, &settings, &server)?;
+    for database in databases.iter().filter(|each| each.server() == server) {
+        users.push(Account::of(By::Database, database.entry)?);
+    }
+    let accounts = accounts::translate(&users, &settings)?;
+    writing.pool(&databases, &settings, &server, accounts.pool)?;
     writing.tls(&settings);
     for entry in settings.0.values() {
         writing.setting(entry)?;
+    }
+    if let Some(by) = accounts.tenant_by {
+        writing.key("tenant-by", &quoted(by));
+    }
+    for (entry, why) in &accounts.lost {
+        writing.lost(entry, why);
     }
     let Writing { keys, notes, lost } = writing;
     let mut text = format!(
         "# Made of {of} by `shortline gate import`, for\n# shortline gate postgres --config THIS\n[gate]\n"
     );
-    for line in keys.iter().chain(&notes) {
+    for line in keys.iter().chain(&notes).chain(&accounts.tables) {
         let _ = writeln!(text, "{line}");
     }
     Ok(Translated { text, lost })
 }
 
 /// The section `[pgbouncer]`.
-struct Settings<'a>(BTreeMap<&'a str, &'a Entry>);
+pub struct Settings<'a>(BTreeMap<&'a str, &'a Entry>);
 
 impl<'a> Settings<'a> {
-    fn get(&self, key: &str) -> Option<&'a Entry> {
+    /// A setting, unless it is empty.
+    pub fn get(&self, key: &str) -> Option<&'a Entry> {
         self.0
             .get(key)
             .copied()
@@ -121,18 +137,14 @@ impl<'a> Settings<'a> {
         self.get(key).map(|entry| entry.value.as_str())
     }
 
-    fn number(&self, key: &str, default: u64) -> Result<u64, TranslateError> {
+    /// A number, or its default.
+    ///
+    /// # Errors
+    /// [`TranslateError::Value`]
+    pub fn number(&self, key: &str, default: u64) -> Result<u64, TranslateError> {
         self.get(key)
             .map_or(Ok(default), |entry| number(&entry.place, &entry.value))
     }
-}
-
-fn number(place: &str, value: &str) -> Result<u64, TranslateError> {
-    value.parse().map_err(|_| TranslateError::Value {
-        place: place.to_owned(),
-        value: value.to_owned(),
-        what: "number",
-    })
 }
 
 /// A line of `[databases]`.
@@ -183,7 +195,11 @@ impl<'a> Database<'a> {
     }
 }
 
-fn pairs_of(entry: &Entry) -> Result<Vec<(String, String)>, TranslateError> {
+/// The pairs in a value.
+///
+/// # Errors
+/// [`TranslateError::Pairs`]
+pub fn pairs_of(entry: &Entry) -> Result<Vec<(String, String)>, TranslateError> {
     pairs(&entry.value).map_err(|error| TranslateError::Pairs {
         place: entry.place.clone(),
         error,
@@ -213,20 +229,23 @@ impl Writing {
         self.notes.push(line_of(entry, &format!("LOST: {why}")));
     }
 
-    /// The settings of one user in `[users]`. All are lost.
+    /// Reports the settings that are lost of one user.
     fn user(&mut self, entry: &Entry) -> Result<(), TranslateError> {
-        for (name, _) in pairs_of(entry)? {
-            self.lost(entry, &format!("{name}: the gate has no settings by user"));
+        for (name, _) in pairs_of(entry)?
+            .into_iter()
+            .filter(|(name, _)| !By::User.has(name))
+        {
+            let why = match fate(&name) {
+                Some(Fate::Lost(why)) => why,
+                _ => "the gate has no such setting by user",
+            };
+            self.lost(entry, &format!("{name}: {why}"));
         }
         Ok(())
     }
 
     /// Finds the server with most databases, and reports the settings that are lost of each.
-    fn databases(
-        &mut self,
-        databases: &[Database<'_>],
-        settings: &Settings<'_>,
-    ) -> Result<Server, TranslateError> {
+    fn databases(&mut self, databases: &[Database<'_>]) -> Result<Server, TranslateError> {
         let mut counts: BTreeMap<Server, usize> = BTreeMap::new();
         for database in databases {
             *counts.entry(database.server()).or_default() += 1;
@@ -234,14 +253,13 @@ impl Writing {
         let most = counts.iter().max_by_key(|(_, count)| **count);
         let server = most.map(|(server, _)| server.clone());
         let server = server.ok_or(TranslateError::NoDatabase)?;
-        let mode = settings.text("pool_mode").unwrap_or("session");
         for database in databases {
-            self.database(database, &server, mode);
+            self.database(database, &server);
         }
         Ok(server)
     }
 
-    fn database(&mut self, database: &Database<'_>, server: &Server, mode: &str) {
+    fn database(&mut self, database: &Database<'_>, server: &Server) {
         let entry = database.entry;
         if database.server() != *server {
             let address = database.server().address();
@@ -255,7 +273,7 @@ impl Writing {
                 "host" | "port" | "pool_size" | "max_db_connections" => continue,
                 "dbname" if *value == entry.key || entry.key == "*" => continue,
                 "dbname" => "clients have to ask for the database by its own name",
-                "pool_mode" if value == mode => continue,
+                name if By::Database.has(name) => continue,
                 "min_pool_size" | "reserve_pool" | "reserve_pool_size" => {
                     self.note(
                         entry,
@@ -320,16 +338,12 @@ impl Writing {
         databases: &[Database<'_>],
         settings: &Settings<'_>,
         server: &Server,
+        mode: &str,
     ) -> Result<(), TranslateError> {
-        let mode = match settings.text("pool_mode").unwrap_or("session") {
-            "statement" => {
-                if let Some(entry) = settings.get("pool_mode") {
-                    self.lost(entry, "transactions of several statements are not refused");
-                }
-                "transaction"
-            }
-            mode => mode,
-        };
+        let statement = settings.get("pool_mode");
+        if let Some(entry) = statement.filter(|entry| entry.value == "statement") {
+            self.lost(entry, "transactions of several statements are not refused");
+        }
         self.key("pool", &quoted(mode));
         let default = settings.number("default_pool_size", POOL_SIZE)?;
         let bound = settings.number("max_db_connections", 0)?;
@@ -443,53 +457,9 @@ impl Writing {
                 }
             }
             Fate::Seconds(key, _) => {
-                let seconds: f64 = value.parse().map_err(|_| TranslateError::Value {
-                    place: entry.place.clone(),
-                    value: value.to_owned(),
-                    what: "time in seconds",
-                })?;
-                self.key(
-                    key,
-                    &quoted(&format!("{}ms", (seconds * 1000.0).round().max(1.0))),
-                );
+                self.key(key, &quoted(&seconds(&entry.place, value)?));
             }
         }
         Ok(())
     }
-}
-
-/// A comment about an entry, without its value if that may have a password.
-fn line_of(entry: &Entry, what: &str) -> String {
-    let Entry {
-        place,
-        section,
-        key,
-        value,
-    } = entry;
-    let value = if value.contains("password") {
-        "..."
-    } else {
-        value
-    };
-    let line = format!("# {place} [{section}] {key} = {value}  # {what}");
-    line.replace(|c: char| c.is_control(), " ")
-}
-
-/// A string of TOML.
-fn quoted(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => {
-                quoted.push('\\');
-                quoted.push(c);
-            }
-            c if c.is_control() => {
-                let _ = write!(quoted, "\\u{:04x}", u32::from(c));
-            }
-            c => quoted.push(c),
-        }
-    }
-    quoted.push('"');
-    quoted
 }

@@ -147,13 +147,7 @@ fn refuse_contradictions(given: &Given<'_, GateOptions>) -> Result<(), String> {
             given.at(flags.oldest_share.is_some(), "oldest-share")
         ));
     }
-    let cancels = |runaway: Runaway| runaway.action == RunawayAction::Cancel;
-    if merged.runaway.is_some_and(cancels) && merged.monitor.is_none() {
-        return Err(format!(
-            "{}: it is the monitor that cancels: add --monitor URL, or write class",
-            given.at(flags.runaway.is_some(), "runaway")
-        ));
-    }
+    refuse_cancels_by_nobody(given)?;
     if merged.trial_time.is_some() && merged.capacity != Some(Capacity::Calibrate) {
         return Err(format!(
             "{}: is used by --capacity calibrate only: add that, or leave it out",
@@ -181,6 +175,28 @@ fn refuse_contradictions(given: &Given<'_, GateOptions>) -> Result<(), String> {
         ));
     }
     Ok(())
+}
+
+/// Refuses to cancel runaways without a monitor.
+fn refuse_cancels_by_nobody(given: &Given<'_, GateOptions>) -> Result<(), String> {
+    let (flags, merged) = (given.flags, given.merged);
+    if merged.monitor.is_some() {
+        return Ok(());
+    }
+    let cancels = |runaway: Runaway| runaway.action == RunawayAction::Cancel;
+    let why = "it is the monitor that cancels: add --monitor URL, or write class";
+    if merged.runaway.is_some_and(cancels) {
+        let place = given.at(flags.runaway.is_some(), "runaway");
+        return Err(format!("{place}: {why}"));
+    }
+    let mut rules = merged.rule.iter().flatten().zip(1..);
+    match rules.find(|(rule, _)| rule.runaway.is_some_and(cancels)) {
+        None => Ok(()),
+        Some((_, position)) => {
+            let place = given.at(false, "rule");
+            Err(format!("{place}: rule {position}: runaway: {why}"))
+        }
+    }
 }
 
 /// The rules for the types of requests in `protocol`.

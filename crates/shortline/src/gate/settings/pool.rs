@@ -40,8 +40,11 @@ pub struct PoolSettings {
 pub fn pool(given: &Given<'_, GateOptions>) -> Result<Option<PoolSettings>, String> {
     let (flags, merged) = (given.flags, given.merged);
     let mode = match merged.pool {
-        None | Some(PoolName::Off) => return Ok(None),
-        Some(PoolName::Session) => PoolMode::Session,
+        None | Some(PoolName::Off) => return refuse_rules(given).map(|()| None),
+        Some(PoolName::Session) => {
+            refuse_rules(given)?;
+            PoolMode::Session
+        }
         Some(PoolName::Transaction) => PoolMode::Transaction,
     };
     let place = given.at(flags.pool.is_some(), "pool");
@@ -58,6 +61,19 @@ pub fn pool(given: &Given<'_, GateOptions>) -> Result<Option<PoolSettings>, Stri
         idle_time_max: merged.pool_idle_max.map_or(IDLE_TIME_MAX, Span::duration),
         statements_max: merged.pool_statements_max.unwrap_or(STATEMENTS_MAX),
     }))
+}
+
+/// Refuses rules on the mode where there is none to choose. A pool of sessions has no places by transaction.
+fn refuse_rules(given: &Given<'_, GateOptions>) -> Result<(), String> {
+    let mut rules = given.merged.rule.iter().flatten().zip(1..);
+    match rules.find(|(rule, _)| rule.pool.is_some()) {
+        None => Ok(()),
+        Some((_, position)) => Err(format!(
+            "{}: rule {position}: pool: takes --pool transaction, of which it makes exceptions: add that, or leave \
+             it out",
+            given.at(false, "rule")
+        )),
+    }
 }
 
 /// PgBouncer's default query.

@@ -4,6 +4,7 @@ use std::num::NonZeroU64;
 use std::time::Duration;
 
 use clap::Parser;
+use shortline_gate::pool::PoolMode;
 use shortline_sched::Estimator;
 use shortline_sched::admission::{AdmissionConfig, Capacity, Order};
 
@@ -227,6 +228,60 @@ fn tenants_have_weights_limits_and_something_that_names_them() {
 }
 
 #[test]
+fn rules_say_what_becomes_of_runaways_and_how_sessions_are_served() {
+    let file = "[gate]\npool = \"transaction\"\npool-users = \"u\"\nmonitor = \"postgres://m@db/postgres\"\n\
+                [[gate.rule]]\nuser = \"etl\"\nrunaway = \"charge\"\n\
+                [[gate.rule]]\nstatement = \"^select\"\nrunaway = \"cancel:5\"\n\
+                [[gate.rule]]\nuser = \"migrate\"\npool = \"session\"\nidle-transaction-max = \"1h\"\n";
+    let rules = settings(UPSTREAM, file).unwrap().classifier.rules;
+    let runaway = |at: usize| rules[at].runaway.unwrap().to_string();
+    assert_eq!(
+        (runaway(0), runaway(1)),
+        ("charge:20".into(), "cancel:5".into())
+    );
+    assert_eq!(rules[2].pool, Some(PoolMode::Session));
+    let idle = rules[2].idle_transaction_max.unwrap().duration();
+    assert_eq!(idle, Duration::from_secs(3600));
+}
+
+#[test]
+fn rules_on_runaways_and_sessions_that_cannot_be_are_refused_in_one_line() {
+    for (rule, told) in [
+        ("runaway = \"cancel\"", "rule 1: runaway: it is the monitor"),
+        ("runaway = \"cancel:1\"", "2 or more"),
+        (
+            "pool = \"session\"",
+            "rule 1: pool: takes --pool transaction",
+        ),
+        ("pool = \"off\"", "`session` or `transaction`"),
+        ("idle-transaction-max = \"5\"", "5"),
+        (
+            "statement = \"x\"\nidle-transaction-max = \"5s\"",
+            "rule 1: idle-transaction-max is said of a client",
+        ),
+    ] {
+        let error = settings(UPSTREAM, &format!("[[gate.rule]]\n{rule}\n")).unwrap_err();
+        assert!(
+            error.contains(told) && error.lines().count() == 1,
+            "{error}"
+        );
+    }
+    let pool = "postgres --upstream db:5432 --pool transaction --pool-users u";
+    let rule = "[[gate.rule]]\ntag = { route = \"x\" }\npool = \"session\"\n";
+    let error = settings(pool, &format!("[gate]\ntags-from = [\"any\"]\n{rule}")).unwrap_err();
+    assert!(
+        error.contains("rule 1: pool is said of a client"),
+        "{error}"
+    );
+    let http = "http --upstream db:5432";
+    let error = refused(http, "[[gate.rule]]\npool = \"session\"\n");
+    assert!(
+        error.contains("pool means nothing") || error.contains("pool: takes"),
+        "{error}"
+    );
+}
+
+#[test]
 fn tenants_that_cannot_be_are_refused_in_one_line() {
     for (file, told) in [
         (
@@ -245,7 +300,7 @@ fn tenants_that_cannot_be_are_refused_in_one_line() {
         ("[gate]\ntenant-by = \"colour\"\n", "tag:KEY"),
         (
             "[[gate.rule]]\nuser = \"a\"\n",
-            "add type, tenant, wait or server",
+            "add type, tenant, wait, server, runaway, pool or idle-transaction-max",
         ),
     ] {
         let error = settings(UPSTREAM, file).unwrap_err();

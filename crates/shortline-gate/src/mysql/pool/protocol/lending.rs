@@ -131,8 +131,11 @@ impl Pooled {
         self.reply = Follower::new(held.known.capabilities, Status::default());
         let commands = self.commands_for(&mut held);
         self.held = Some(held);
-        if !self.member.pool.common.is_of_transactions() && self.pin.is_none() {
-            self.pin = Some(self.member.pool.common.pins.keep_for_session());
+        if !self.member.is_of_transactions && self.pin.is_none() {
+            self.pin = self.member.pool.common.pins.keep_for_session();
+            if self.pin.is_none() {
+                self.refusal = Some(too_many_keep("its client's pool is one of sessions"));
+            }
         }
         if commands.is_empty() {
             self.phase = Phase::Relaying;
@@ -211,8 +214,7 @@ impl Pooled {
     /// Ends the unit after its transaction. A pinned session is not asked for its variables. They are not needed
     /// elsewhere, and the query would change the results of its last statement.
     pub(super) fn finish_unit(&mut self, exchange: &mut Exchange<'_, '_>) -> Result<(), Complaint> {
-        let is_kept =
-            self.reasons.first().is_some() || !self.member.pool.common.is_of_transactions();
+        let is_kept = self.reasons.first().is_some() || !self.member.is_of_transactions;
         if self.changed.is_empty() || is_kept {
             return self.release(exchange);
         }
@@ -261,7 +263,7 @@ impl Pooled {
     /// Ends the unit. Gives the connection back, unless the session is pinned.
     fn release(&mut self, exchange: &mut Exchange<'_, '_>) -> Result<(), Complaint> {
         self.phase = Phase::Resting;
-        if self.member.pool.common.is_of_transactions() {
+        if self.member.is_of_transactions {
             match self.reasons.first() {
                 None => self.pin = None,
                 Some(reason) if self.pin.is_none() => self.keep(reason)?,
@@ -294,7 +296,7 @@ impl Pooled {
             && self.held.is_some()
             && self.turn == Turn::Command
             && self.reasons.first().is_none()
-            && self.member.pool.common.is_of_transactions();
+            && self.member.is_of_transactions;
         match is_free {
             true => self.finish_unit(exchange),
             false => Ok(()),
@@ -313,10 +315,7 @@ impl Pooled {
             return Err(Complaint::new(1235, "42000", message));
         }
         let Some(pin) = self.member.pool.common.pins.keep() else {
-            let message = format!(
-                "the session would keep its connection, as {reason}, and too many do: raise --pool-size"
-            );
-            return Err(Complaint::new(1226, "42000", message));
+            return Err(too_many_keep(reason));
         };
         self.pin = Some(pin);
         Ok(())
@@ -361,4 +360,12 @@ fn moved() -> Complaint {
     let message =
         "the session keeps a connection to a server that is no longer the primary: connect anew";
     Complaint::new(1053, "08S01", message)
+}
+
+/// Too many sessions keep a connection for this one to keep one for this reason.
+fn too_many_keep(reason: &str) -> Complaint {
+    let message = format!(
+        "the session would keep its connection, as {reason}, and too many do: raise --pool-size"
+    );
+    Complaint::new(1226, "42000", message)
 }

@@ -18,7 +18,7 @@ impl Pooled {
         statement: Option<&[u8]>,
     ) -> Option<(usize, Gate)> {
         let nodes = &self.member.pool.common.nodes;
-        let is_of_transactions = self.member.pool.common.is_of_transactions();
+        let is_of_transactions = self.member.is_of_transactions;
         if !nodes.are_several() || !is_of_transactions || self.held.is_some() {
             return None;
         }

@@ -190,14 +190,14 @@ impl Pooled {
 
     /// Notes the session state that a statement may change.
     fn note(&mut self, text: &[u8], is_whole: bool) {
-        if !self.member.pool.common.is_of_transactions() {
-            return;
-        }
         let reason = match is_whole {
             true => reason_to_keep(text),
             false => Some(TOO_LONG),
         };
         self.reasons.outlasts_reset |= reason.is_some_and(may_set_role);
+        if !self.member.is_of_transactions {
+            return;
+        }
         self.reasons.lasting = self.reasons.lasting.or(reason);
         if names_insert_id(text) {
             self.changed.insert(INSERT_ID);
@@ -255,7 +255,7 @@ impl Pooled {
         if !self.is_ready(exchange) {
             return Ok(self.ask(exchange, &class, None));
         }
-        if first == Some(SET_OPTION) && self.member.pool.common.is_of_transactions() {
+        if first == Some(SET_OPTION) && self.member.is_of_transactions {
             self.reasons.lasting = self
                 .reasons
                 .lasting

@@ -140,8 +140,12 @@ impl Pooled {
     fn begin_unit(&mut self, exchange: &mut Exchange<'_, '_>) {
         self.phase = Phase::Relaying;
         self.has_sent = false;
-        if !self.member.pool.common.is_of_transactions() && self.pin.is_none() {
-            self.pin = Some(self.member.pool.common.pins.keep_for_session());
+        if !self.member.is_of_transactions && self.pin.is_none() {
+            self.pin = self.member.pool.common.pins.keep_for_session();
+            if self.pin.is_none() {
+                self.refusal = Some(too_many_keep("its client's pool is one of sessions"));
+                return;
+            }
         }
         if let Some(begin) = self.begun.take() {
             self.send(exchange, &begin);
@@ -190,7 +194,7 @@ impl Pooled {
         let looks = std::mem::take(&mut self.may_leave_state)
             || self.pin.is_some()
             || self.settings.makes_temporary();
-        if looks && self.member.pool.common.is_of_transactions() {
+        if looks && self.member.is_of_transactions {
             let before = self.settings.own_names();
             let own = before.chain(self.own_names.iter().map(|name| &**name));
             let query = look(&self.member.kind.user, own);
@@ -259,10 +263,7 @@ impl Pooled {
             return Err(Complaint::new("0A000", message));
         }
         let Some(pin) = self.member.pool.common.pins.keep() else {
-            let message = format!(
-                "the session would keep its connection, as {reason}, and too many do: raise --pool-size"
-            );
-            return Err(Complaint::new("53300", message));
+            return Err(too_many_keep(reason));
         };
         self.pin = Some(pin);
         Ok(())
@@ -317,6 +318,14 @@ impl Pooled {
 fn moved() -> Complaint {
     let message = "terminating connection: the session keeps a connection to a server that is no longer the primary";
     Complaint::new("57P01", message)
+}
+
+/// Too many sessions keep a connection for this one to keep one for this reason.
+fn too_many_keep(reason: &str) -> Complaint {
+    let message = format!(
+        "the session would keep its connection, as {reason}, and too many do: raise --pool-size"
+    );
+    Complaint::new("53300", message)
 }
 
 /// Removes all session state from a connection, and gives it back.

@@ -87,7 +87,9 @@ impl Pooled {
             targets.insert(key.clone(), Arc::clone(&target));
         }
         let began_with = unpacked(&state.began_with);
+        let terms = (shared.config.relay.terms_of)(&names.client());
         let member = Member {
+            is_of_transactions: pool.common.lends_for_transactions(&terms),
             pool: Arc::clone(pool),
             kind: Arc::new(kind),
             login: state.login,

@@ -16,7 +16,7 @@ impl Pooled {
     /// The replica for a unit that begins with `bytes`, and what admits it there; None for the primary.
     pub(super) fn replica_for(&self, class: &Class, bytes: &[u8]) -> Option<(usize, Gate)> {
         let nodes = &self.member.pool.common.nodes;
-        let is_of_transactions = self.member.pool.common.is_of_transactions();
+        let is_of_transactions = self.member.is_of_transactions;
         if !nodes.are_several() || !is_of_transactions || self.held.is_some() {
             return None;
         }

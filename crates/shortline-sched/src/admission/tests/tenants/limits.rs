@@ -168,3 +168,37 @@ fn the_table_is_bounded_and_forgets_who_owes_nothing() {
     // A tenant without a place shares the first one.
     assert_eq!(gate.tenant_of("one more"), TenantId::default());
 }
+
+#[test]
+fn who_owes_is_not_forgotten_while_others_wait() {
+    let mut bench = Bench::new("60ms", [TenantLimits::default(); 3]);
+    let debtor = bench.gate.tenant_of("debtor");
+    let kind = bench.gate.type_of("60");
+    let of_debtor = NewRequest {
+        tenant: debtor,
+        ..NewRequest::new(kind)
+    };
+    let id = bench.gate.take_in(0, of_debtor).unwrap();
+    assert_eq!(bench.gate.admit_next(0), Some(id));
+    // Others wait from before it is charged for all that it takes.
+    for _ in 0..3 {
+        ask(&mut bench, 0, "60");
+    }
+    bench.gate.finish(6000 * MS, id, Outcome::Completed);
+    let next = bench.gate.admit_next(6000 * MS).unwrap();
+    for index in 0..5000 {
+        bench.gate.tenant_of(&format!("t{index}"));
+    }
+    assert_eq!(bench.gate.tenant_name(debtor), "debtor");
+    // Once none waits nobody owes anything.
+    bench.gate.finish(6060 * MS, next, Outcome::Completed);
+    for now_ns in [6060 * MS, 6120 * MS] {
+        let id = bench.gate.admit_next(now_ns).unwrap();
+        bench.gate.finish(now_ns + 60 * MS, id, Outcome::Completed);
+    }
+    assert_eq!(bench.gate.waiting(), 0);
+    for index in 0..5000 {
+        bench.gate.tenant_of(&format!("u{index}"));
+    }
+    assert_eq!(bench.gate.tenant_name(debtor), DEFAULT_TENANT);
+}

@@ -29,7 +29,7 @@ impl Admission {
         self.shed_wait_ns = new.shed_wait_ns.map(u64::from);
         self.stall_ns = new.stall_ns.map(u64::from);
         self.debt_wait_ns_max = new.debt_wait_ns_max;
-        if new.capacity != old.capacity {
+        if new.capacity != old.capacity || new.open_up != old.open_up {
             let found_ns = self.control.limit_ns();
             self.control = Control::new(new);
             // The old limit is the best place to begin.

@@ -1,0 +1,107 @@
+//! Opening up, on models of a backend that are always overloaded: a limit that costs work is raised soon, and
+//! one that the backend needs never is.
+
+use std::num::NonZeroU64;
+
+use shortline_sched::admission::{OpenUp, OpeningStage};
+
+use crate::plant::{Plant, Throughput};
+use crate::server::{self, Server, fixed};
+
+/// Far above what any of these backends can use.
+const CEILING: OpenUp = OpenUp::To(NonZeroU64::new(1_000_000_000_000).expect("above 0"));
+
+/// Requests of one length, on so many servers.
+fn plant(throughput: Throughput) -> Plant {
+    Plant {
+        throughput,
+        speed: 1.0,
+        service_s: vec![0.01, 0.04],
+        shares: vec![0.8, 0.2],
+        variation: 0.5,
+    }
+}
+
+/// Work done per second from `from_s` until `to_s`.
+fn work_rate(server: &mut Server, from_s: f64, to_s: f64) -> f64 {
+    server.run(from_s);
+    let before = server.work_done();
+    server.run(to_s);
+    (server.work_done() - before) / (to_s - from_s)
+}
+
+#[test]
+fn a_fixed_capacity_that_halves_the_work_is_opened_up_within_minutes() {
+    let flat = Throughput::Flat { servers: 8.0 };
+    let knee = Throughput::Knee {
+        servers: 8.0,
+        knee: 12.0,
+        fall: 0.05,
+    };
+    for (seed, curve) in [flat, knee, flat, knee].into_iter().enumerate() {
+        let plant = plant(curve);
+        let best = server::best_fixed(&plant);
+        let mut capacity_s = best.capacity_s;
+        let mut alone = best.work_rate;
+        while alone > 0.5 * best.work_rate {
+            capacity_s *= 0.8;
+            let mut closed = Server::new(&plant, fixed(capacity_s), 1);
+            alone = work_rate(&mut closed, 5.0, 25.0);
+        }
+        let mut opens = Server::that_opens_up(&plant, fixed(capacity_s), CEILING, seed as u64);
+        let done = work_rate(&mut opens, 180.0, 240.0);
+        let view = opens.opening();
+        println!("{curve:?}: {alone:.2} of {:.2}, then {done:.2}, {view:?}", best.work_rate);
+        assert!(view.openings >= 1, "{view:?}");
+        assert!(done >= 0.85 * best.work_rate, "{done} of {}", best.work_rate);
+    }
+}
+
+#[test]
+fn a_capacity_that_the_backend_needs_is_never_opened_up_and_the_trials_cost_little() {
+    const HOUR_S: f64 = 3600.0;
+    for seed in 1..9 {
+        let plant = &Plant::phases(seed)[0];
+        let best = server::best_fixed(plant);
+        let mut opens =
+            Server::that_opens_up(plant, fixed(best.capacity_s), CEILING, seed);
+        let done = work_rate(&mut opens, 0.0, HOUR_S);
+        let view = opens.opening();
+        let mut closed = Server::that_opens_up(plant, fixed(best.capacity_s), OpenUp::Off, seed);
+        let share = done / work_rate(&mut closed, 0.0, HOUR_S);
+        println!("seed {seed}: {share:.3}, {view:?}, {:?}", plant.throughput);
+        assert_eq!(view.openings, 0, "seed {seed}: {view:?}, {plant:?}");
+        assert!(view.trials > 0 && view.trials < 12, "{view:?}");
+        assert!(share >= 0.97, "seed {seed}: {share}");
+    }
+}
+
+#[test]
+fn what_was_opened_up_closes_when_the_backend_needs_the_capacity_again() {
+    let wide = plant(Throughput::Flat { servers: 8.0 });
+    let narrow = plant(Throughput::Knee {
+        servers: 2.0,
+        knee: 2.0,
+        fall: 0.2,
+    });
+    let mut server = Server::that_opens_up(&wide, fixed(0.05), CEILING, 1);
+    server.run(300.0);
+    assert_eq!(server.opening().stage, OpeningStage::Open);
+    server.set_plant(&narrow);
+    server.run(1500.0);
+    let view = server.opening();
+    assert!(view.closings >= 1, "{view:?}");
+    assert_eq!(view.stage, OpeningStage::Closed, "{view:?}");
+}
+
+#[test]
+fn auto_is_not_disturbed_where_it_is_right() {
+    for seed in 1..5 {
+        let plant = &Plant::phases(seed)[0];
+        let mut auto = Server::that_opens_up(plant, "auto".parse().expect("a mode"), OpenUp::OwnOnly, seed);
+        let mut alone = Server::that_opens_up(plant, "auto".parse().expect("a mode"), OpenUp::Off, seed);
+        let share = work_rate(&mut auto, 60.0, 2400.0) / work_rate(&mut alone, 60.0, 2400.0);
+        println!("seed {seed}: {share:.3}, {:?}", auto.opening());
+        assert!(share >= 0.95, "seed {seed}: {share}");
+    }
+}

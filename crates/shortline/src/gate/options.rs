@@ -15,7 +15,7 @@ use shortline_gate::classify::{RuleText, Source, TenantBy, Trusted};
 use shortline_gate::locks::MonitorUrl;
 use shortline_sched::Aging;
 use shortline_sched::Estimator;
-use shortline_sched::admission::{Capacity, OldestShare, Runaway, TenantLimits};
+use shortline_sched::admission::{Capacity, OldestShare, OpenUp, Runaway, TenantLimits};
 use shortline_sched::units::{Size, Span};
 
 use shortline_daemon::admin::HostName;
@@ -138,6 +138,13 @@ pub struct GateOptions {
     )]
     #[serde(deserialize_with = "some_from_text")]
     pub capacity: Option<Capacity>,
+    /// Where a higher limit than the capacity does clearly more, raise it up to this one, such as 2s, and say so;
+    /// or off [default: auto as far as it helps, a capacity that is a time never]
+    ///
+    /// It is tried in windows of seconds while requests wait. The limit never rises by more than twice at once.
+    #[arg(long, value_name = "TIME|off", help_heading = "Admission")]
+    #[serde(deserialize_with = "some_from_text")]
+    pub open_up: Option<OpenUp>,
     /// The least time for which calibrate tries each capacity [default: 5s]
     ///
     /// Where that says too little it takes four times as long.
@@ -427,6 +434,7 @@ overlay!(GateOptions {
     oldest_share,
     runaway,
     capacity,
+    open_up,
     trial_time,
     queue_max,
     wait_max,

@@ -189,8 +189,8 @@ pub struct GateOptions {
     )]
     #[serde(deserialize_with = "all_from_text")]
     pub types_from: Option<Vec<Source>>,
-    /// Whose tags count, in rules and in --types-from: client networks, user:NAME, or any [default:
-    /// nobody's]
+    /// Whose tags count, in rules and in --types-from: client networks, user:NAME, or any; for http the networks of
+    /// proxies whose header counts (--tenant-by header:NAME) [default: nobody's]
     #[arg(
         long,
         value_name = "NETWORK|user:NAME|any",
@@ -215,8 +215,8 @@ pub struct GateOptions {
     #[arg(skip)]
     pub rule: Option<Vec<RuleText>>,
 
-    /// Who shares the backend, where no rule says it: none, user, database, application-name, tag:KEY, or host
-    /// for http; the least served of them goes first [default: none]
+    /// Who shares the backend, where no rule says it: none, user, database, application-name, tag:KEY, or host or
+    /// header:NAME for http; the least served of them goes first [default: none]
     #[arg(long, value_name = "WHAT", help_heading = "Tenants")]
     #[serde(deserialize_with = "some_from_text")]
     pub tenant_by: Option<TenantBy>,

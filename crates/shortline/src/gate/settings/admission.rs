@@ -70,6 +70,7 @@ fn of_admission(options: &GateOptions) -> GateOptions {
         types_max: options.types_max,
         estimator: options.estimator,
         rule: options.rule.clone(),
+        tags_from: options.tags_from.clone(),
         tenant_by: options.tenant_by.clone(),
         tenant: options.tenant.clone(),
         unqueued_max: options.unqueued_max,
@@ -221,7 +222,7 @@ pub fn classifier(
         sources: given.merged.types_from.clone().unwrap_or(defaults.sources),
         tags_from: given.merged.tags_from.clone().unwrap_or_default(),
         tenant_by: tenants::tenant_by(given, protocol)?,
-        tenant_hosts: tenants::names(given),
+        tenant_names: tenants::names(given),
     };
     refuse_tags_of_nobody(given, &config)?;
     // The error names the rule. The line is that of the first rule.

@@ -253,7 +253,7 @@ fn tenants_that_cannot_be_are_refused_in_one_line() {
     }
     let http = "http --upstream db:5432";
     let told = refused(http, "[gate]\ntenant-by = \"user\"\n");
-    assert!(told.contains("choose none or host"), "{told}");
+    assert!(told.contains("choose none, host or header:NAME"), "{told}");
     let told = refused(http, "[gate.tenant.\"*\"]\nconnections-max = 2\n");
     assert!(told.contains("leave it out"), "{told}");
 }

@@ -26,8 +26,7 @@ use std::time::Duration;
 use parking_lot::{Mutex, RwLock};
 use shortline_base::throttle::Throttle;
 use shortline_sched::admission::{
-    Admission, Kept, NewRequest, Outcome, Refusal, RequestId, RunawayAction,
-    TenantId, TypeId,
+    Admission, Kept, NewRequest, Outcome, Refusal, RequestId, RunawayAction, TenantId, TypeId,
 };
 use tokio::time::{Instant, sleep_until};
 

@@ -164,7 +164,16 @@ mod tests {
         ] {
             assert_eq!(text.parse::<TenantBy>().unwrap().to_string(), text);
         }
-        for text in ["", "tag", "tag:", "users", "statement", "header:", "header:a b", "header"] {
+        for text in [
+            "",
+            "tag",
+            "tag:",
+            "users",
+            "statement",
+            "header:",
+            "header:a b",
+            "header",
+        ] {
             let refusal = text.parse::<TenantBy>().unwrap_err().to_string();
             assert!(
                 refusal.contains("tag:KEY") && !refusal.contains('\n'),

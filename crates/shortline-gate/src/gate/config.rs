@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 use shortline_sched::admission::{
-    AdmissionConfig, AdmissionView, CapacityState, OldestWaiter, OpeningView, TenantLimits, TenantView,
-    Times, Totals, TypeView,
+    AdmissionConfig, AdmissionView, CapacityState, OldestWaiter, OpeningView, TenantLimits,
+    TenantView, Times, Totals, TypeView,
 };
 
 /// The settings of a gate.

@@ -114,7 +114,10 @@ fn run(testbed: &Testbed, design: &Design, seeds: u64) -> Result<(), LabError> {
         .map_err(|error| LabError::failed("the run", &error))?;
     for seed in 1..=seeds {
         for &door in &design.doors {
-            if kept.iter().any(|kept| (kept.door, kept.seed) == (door, seed)) {
+            if kept
+                .iter()
+                .any(|kept| (kept.door, kept.seed) == (door, seed))
+            {
                 continue;
             }
             eprintln!("application: {door}, seed {seed}");
@@ -143,7 +146,9 @@ async fn visit(
         .await
         .map_err(|error| LabError::failed("the application", &error))?;
     let opened = door::open(testbed, door, backend.address())?;
-    let address = opened.as_ref().map_or(backend.address(), door::Opened::address);
+    let address = opened
+        .as_ref()
+        .map_or(backend.address(), door::Opened::address);
     let records = load(address, design, seed).await?;
     drop(opened);
     keep_records(testbed, door, seed, &records)?;
@@ -199,7 +204,9 @@ impl Outcome {
             .filter(|record| is_longest(record))
             .map(|record| record.response_time_s)
             .collect();
-        let ends = records.iter().map(|record| record.at_s + record.response_time_s);
+        let ends = records
+            .iter()
+            .map(|record| record.at_s + record.response_time_s);
         let late = records.iter().map(|record| record.lag_s);
         Self {
             door,

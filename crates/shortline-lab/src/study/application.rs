@@ -85,7 +85,9 @@ pub enum Door {
 
 /// No such door.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("door `{0}`: want direct, fifo, shortline, envoy, gradient, or haproxy-N with N of 1 to {HAPROXY_MAX}")]
+#[error(
+    "door `{0}`: want direct, fifo, shortline, envoy, gradient, or haproxy-N with N of 1 to {HAPROXY_MAX}"
+)]
 pub struct DoorError(String);
 
 impl Design {
@@ -115,7 +117,10 @@ impl Design {
     /// How long one seed takes, in words.
     pub fn length(&self) -> String {
         let minutes = self.length.as_secs_f64() * self.doors.len() as f64 / 60.0;
-        format!("{} doors, about {minutes:.0} minutes and their draining for each seed", self.doors.len())
+        format!(
+            "{} doors, about {minutes:.0} minutes and their draining for each seed",
+            self.doors.len()
+        )
     }
 }
 
@@ -166,7 +171,10 @@ impl FromStr for Door {
             "gradient" => Self::Gradient,
             _ => {
                 let size = text.strip_prefix("haproxy-").ok_or_else(wrong)?;
-                let size = size.parse().ok().filter(|size| (1..=HAPROXY_MAX).contains(size));
+                let size = size
+                    .parse()
+                    .ok()
+                    .filter(|size| (1..=HAPROXY_MAX).contains(size));
                 Self::Haproxy(size.ok_or_else(wrong)?)
             }
         })
@@ -226,7 +234,14 @@ mod tests {
 
     #[test]
     fn doors_are_called_what_they_are_read_as() {
-        for name in ["direct", "fifo", "shortline", "haproxy-8", "envoy", "gradient"] {
+        for name in [
+            "direct",
+            "fifo",
+            "shortline",
+            "haproxy-8",
+            "envoy",
+            "gradient",
+        ] {
             assert_eq!(name.parse::<Door>().unwrap().to_string(), name);
         }
         for wrong in ["", "haproxy", "haproxy-0", "haproxy-x", "nginx"] {
@@ -246,7 +261,10 @@ mod tests {
         }
         for (asked_s, load) in asked_s.into_iter().zip(LOADS) {
             let measured = asked_s / 1000.0 / design.model.servers;
-            assert!((measured / load - 1.0).abs() < 0.05, "{measured} for {load}");
+            assert!(
+                (measured / load - 1.0).abs() < 0.05,
+                "{measured} for {load}"
+            );
         }
     }
 

@@ -117,10 +117,7 @@ pub fn parse(
             });
             (figures, Kind::Bookstore(design))
         }
-        KindName::Adversary
-        | KindName::Throughput
-        | KindName::Memory
-        | KindName::Application => {
+        KindName::Adversary | KindName::Throughput | KindName::Memory | KindName::Application => {
             let figures = figures::figures(id, &keys, |_, check| {
                 let want = "checks in a study over an uplink or of a bookstore";
                 Err(source.wrong(check, "has no points to check", want))

@@ -189,7 +189,9 @@ impl FromStr for OpenUp {
             value: excerpt(text),
             problem,
         };
-        let span: Span = text.parse().map_err(|error| refuse(Problem::NoSpan(error)))?;
+        let span: Span = text
+            .parse()
+            .map_err(|error| refuse(Problem::NoSpan(error)))?;
         let limit_ns = u64::try_from(span.duration().as_nanos()).unwrap_or(u64::MAX);
         let limit_ns = NonZeroU64::new(limit_ns).ok_or_else(|| refuse(Problem::Zero))?;
         Ok(Self::To(limit_ns))
@@ -257,7 +259,10 @@ mod tests {
         assert_eq!("2s".parse(), Ok(OpenUp::To(two_s)));
         for text in ["", "0s", "2", "auto", "-1s"] {
             let refusal = text.parse::<OpenUp>().unwrap_err().to_string();
-            assert!(refusal.contains("write it like 500ms, 20s or off"), "{refusal}");
+            assert!(
+                refusal.contains("write it like 500ms, 20s or off"),
+                "{refusal}"
+            );
             assert_eq!(refusal.lines().count(), 1);
         }
     }

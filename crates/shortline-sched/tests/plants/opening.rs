@@ -51,9 +51,16 @@ fn a_fixed_capacity_that_halves_the_work_is_opened_up_within_minutes() {
         let mut opens = Server::that_opens_up(&plant, fixed(capacity_s), CEILING, seed as u64);
         let done = work_rate(&mut opens, 180.0, 240.0);
         let view = opens.opening();
-        println!("{curve:?}: {alone:.2} of {:.2}, then {done:.2}, {view:?}", best.work_rate);
+        println!(
+            "{curve:?}: {alone:.2} of {:.2}, then {done:.2}, {view:?}",
+            best.work_rate
+        );
         assert!(view.openings >= 1, "{view:?}");
-        assert!(done >= 0.85 * best.work_rate, "{done} of {}", best.work_rate);
+        assert!(
+            done >= 0.85 * best.work_rate,
+            "{done} of {}",
+            best.work_rate
+        );
     }
 }
 
@@ -63,8 +70,7 @@ fn a_capacity_that_the_backend_needs_is_never_opened_up_and_the_trials_cost_litt
     for seed in 1..9 {
         let plant = &Plant::phases(seed)[0];
         let best = server::best_fixed(plant);
-        let mut opens =
-            Server::that_opens_up(plant, fixed(best.capacity_s), CEILING, seed);
+        let mut opens = Server::that_opens_up(plant, fixed(best.capacity_s), CEILING, seed);
         let done = work_rate(&mut opens, 0.0, HOUR_S);
         let view = opens.opening();
         let mut closed = Server::that_opens_up(plant, fixed(best.capacity_s), OpenUp::Off, seed);
@@ -98,8 +104,14 @@ fn what_was_opened_up_closes_when_the_backend_needs_the_capacity_again() {
 fn auto_is_not_disturbed_where_it_is_right() {
     for seed in 1..5 {
         let plant = &Plant::phases(seed)[0];
-        let mut auto = Server::that_opens_up(plant, "auto".parse().expect("a mode"), OpenUp::OwnOnly, seed);
-        let mut alone = Server::that_opens_up(plant, "auto".parse().expect("a mode"), OpenUp::Off, seed);
+        let mut auto = Server::that_opens_up(
+            plant,
+            "auto".parse().expect("a mode"),
+            OpenUp::OwnOnly,
+            seed,
+        );
+        let mut alone =
+            Server::that_opens_up(plant, "auto".parse().expect("a mode"), OpenUp::Off, seed);
         let share = work_rate(&mut auto, 60.0, 2400.0) / work_rate(&mut alone, 60.0, 2400.0);
         println!("seed {seed}: {share:.3}, {:?}", auto.opening());
         assert!(share >= 0.95, "seed {seed}: {share}");

@@ -6,8 +6,8 @@ use std::collections::BinaryHeap;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use shortline_sched::admission::{
-    Admission, AdmissionConfig, Capacity, CapacityState, OpenUp, OpeningView, Order, Outcome, RequestId,
-    TypeId,
+    Admission, AdmissionConfig, Capacity, CapacityState, OpenUp, OpeningView, Order, Outcome,
+    RequestId, TypeId,
 };
 use shortline_sched::units::Span;
 

@@ -127,7 +127,10 @@ mod tests {
             is_clear: true,
         });
         let line = opened.look(minutes(2), &seen).unwrap();
-        assert_eq!(line, "opened up: 92 % more work is done at 800ms than at 400ms");
+        assert_eq!(
+            line,
+            "opened up: 92 % more work is done at 800ms than at 400ms"
+        );
         assert_eq!(opened.look(minutes(2), &seen), None);
         let note = opened.note(minutes(2), &seen).unwrap();
         assert!(note.contains("beyond the capacity of 400ms"), "{note}");
@@ -145,7 +148,10 @@ mod tests {
         seen.waiting = 3;
         assert_eq!(opened.look(minutes(13), &seen), None);
         let line = opened.look(minutes(14), &seen).unwrap();
-        assert!(line.contains("for 5 minutes") && line.contains("--open-up"), "{line}");
+        assert!(
+            line.contains("for 5 minutes") && line.contains("--open-up"),
+            "{line}"
+        );
         assert_eq!(opened.look(minutes(15), &seen), None);
         assert!(opened.note(minutes(15), &seen).is_some());
         seen.waiting = 0;

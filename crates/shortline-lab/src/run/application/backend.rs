@@ -89,7 +89,10 @@ async fn answer(
             Some(limiter) => match limiter.acquire() {
                 Some(permit) => Some(permit),
                 None => {
-                    if respond(&mut socket, "503 Service Unavailable").await.is_err() {
+                    if respond(&mut socket, "503 Service Unavailable")
+                        .await
+                        .is_err()
+                    {
                         return;
                     }
                     continue;
@@ -232,7 +235,12 @@ mod tests {
     #[test]
     fn the_work_is_in_the_query() {
         assert_eq!(work_of(b"GET /a?us=12 HTTP/1.1\r\nhost: x"), Some(12_000));
-        for other in ["GET /a HTTP/1.1", "POST /a?us=1 HTTP/1.1", "GET /a?us=x HTTP/1.1", ""] {
+        for other in [
+            "GET /a HTTP/1.1",
+            "POST /a?us=1 HTTP/1.1",
+            "GET /a?us=x HTTP/1.1",
+            "",
+        ] {
             assert_eq!(work_of(other.as_bytes()), None, "{other}");
         }
     }
@@ -258,7 +266,14 @@ mod tests {
         // Both share until 20 ms, and then the long one is alone.
         sharing.advance(begin + ms(19));
         assert!(short.try_recv().is_err());
-        assert_eq!(sharing.next_end().unwrap().duration_since(begin).as_millis(), 20);
+        assert_eq!(
+            sharing
+                .next_end()
+                .unwrap()
+                .duration_since(begin)
+                .as_millis(),
+            20
+        );
         sharing.advance(begin + ms(39));
         assert!(short.try_recv().is_ok() && long.try_recv().is_err());
         sharing.advance(begin + ms(41));

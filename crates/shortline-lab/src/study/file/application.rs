@@ -52,9 +52,15 @@ fn read_type(
 ) -> Result<RequestType, StudyError> {
     let keys = kind.get_ref();
     let path = keys.path.get_ref();
-    let is_plain = path.bytes().all(|byte| byte.is_ascii_graphic() && !b"?#\"".contains(&byte));
+    let is_plain = path
+        .bytes()
+        .all(|byte| byte.is_ascii_graphic() && !b"?#\"".contains(&byte));
     if !(path.starts_with('/') && is_plain) {
-        return Err(source.wrong(&keys.path, path, "a path without a query, such as \"/item\""));
+        return Err(source.wrong(
+            &keys.path,
+            path,
+            "a path without a query, such as \"/item\"",
+        ));
     }
     Ok(RequestType {
         path: path.clone(),

@@ -29,8 +29,7 @@ impl Flush {
     pub(super) fn is_over(&self, now_ns: u64, active: usize, load_ns: u64, capacity: f64) -> bool {
         // A load above the capacity only falls when requests end. One request is always admitted.
         let drained = load_ns as f64 <= capacity || active <= 1;
-        let flushed =
-            self.left <= 0.0 || now_ns.saturating_sub(self.since_ns) > FLUSH_NS_MAX;
+        let flushed = self.left <= 0.0 || now_ns.saturating_sub(self.since_ns) > FLUSH_NS_MAX;
         drained && flushed
     }
 

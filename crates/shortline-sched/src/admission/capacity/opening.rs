@@ -57,8 +57,9 @@ pub enum OpeningStage {
 /// Two limits compared.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Compared {
-    /// The limits, in nanoseconds.
+    /// The lower limit, in nanoseconds.
     pub low_ns: u64,
+    /// The higher one.
     pub high_ns: u64,
     /// By how much more work is done at the higher one, as a share: 1 is twice the work.
     pub gain: f64,
@@ -191,12 +192,7 @@ impl Opening {
     }
 
     /// A request of the type at the place `kind` was completed.
-    pub(super) fn completed(
-        &mut self,
-        now_ns: u64,
-        kind: usize,
-        ended: Ended,
-    ) -> Option<After> {
+    pub(super) fn completed(&mut self, now_ns: u64, kind: usize, ended: Ended) -> Option<After> {
         let answer = self.trial.as_mut()?.completed(now_ns, kind, ended)?;
         Some(self.end(now_ns, answer))
     }
@@ -207,7 +203,9 @@ impl Opening {
         if !self.full.is_full && self.question == Question::Raise {
             return;
         }
-        let due_ns = *self.due_ns.get_or_insert(now_ns.saturating_add(self.pause_ns));
+        let due_ns = *self
+            .due_ns
+            .get_or_insert(now_ns.saturating_add(self.pause_ns));
         if now_ns < due_ns {
             return;
         }

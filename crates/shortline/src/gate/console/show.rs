@@ -193,7 +193,10 @@ fn gate(status: &Status) -> Table {
                 .map_or_else(|| no_capacity(status), milliseconds),
         ),
         ("capacity", status.settings.admission.capacity.clone()),
-        ("opening", opening(admission.opening.map(|opening| opening.stage))),
+        (
+            "opening",
+            opening(admission.opening.map(|opening| opening.stage)),
+        ),
         ("slowdown", format!("{:.3}", admission.slowdown)),
         ("sv_active", of_pool(|pool| pool.open - pool.idle)),
         ("sv_idle", of_pool(|pool| pool.idle)),

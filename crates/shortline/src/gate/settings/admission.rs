@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use shortline_gate::GateConfig;
 use shortline_gate::classify::{Classifier, ClassifierConfig, Protocol};
-use shortline_sched::admission::{AdmissionConfig, Capacity, OpenUp, Order, Runaway, RunawayAction};
+use shortline_sched::admission::{
+    AdmissionConfig, Capacity, OpenUp, Order, Runaway, RunawayAction,
+};
 use shortline_sched::units::Span;
 
 use super::super::options::{GateOptions, PolicyName};

@@ -95,7 +95,9 @@ fn refuse_tags_of_http(
             "{place}: for HTTP says whose header counts, and none is read: add tenant-by header:NAME, or leave it out"
         ));
     }
-    let user = tags_from.iter().find(|trusted| matches!(trusted, Trusted::User(_)));
+    let user = tags_from
+        .iter()
+        .find(|trusted| matches!(trusted, Trusted::User(_)));
     match user {
         Some(user) => Err(format!(
             "{place}: `{user}`: HTTP's clients have not logged in: give the networks of your proxies"

@@ -237,13 +237,25 @@ fn a_limit_to_open_up_to_is_above_a_capacity_that_is_one() {
     assert!(open_up("--capacity 400ms --open-up 2s").is_ok());
     assert!(open_up("--open-up 2s").is_ok());
     for (flags, told) in [
-        ("--capacity 400ms --open-up 400ms", "must be more than the capacity"),
-        ("--capacity off --open-up 2s", "is for --capacity TIME or auto"),
-        ("--capacity calibrate --open-up 2s", "is for --capacity TIME or auto"),
+        (
+            "--capacity 400ms --open-up 400ms",
+            "must be more than the capacity",
+        ),
+        (
+            "--capacity off --open-up 2s",
+            "is for --capacity TIME or auto",
+        ),
+        (
+            "--capacity calibrate --open-up 2s",
+            "is for --capacity TIME or auto",
+        ),
         ("--dry-run --open-up 2s", "in a dry run"),
     ] {
         let error = open_up(flags).unwrap_err();
-        assert!(error.starts_with("--open-up: ") && error.contains(told), "{error}");
+        assert!(
+            error.starts_with("--open-up: ") && error.contains(told),
+            "{error}"
+        );
     }
 }
 
@@ -276,8 +288,14 @@ fn tenants_that_cannot_be_are_refused_in_one_line() {
     let told = refused(http, "[gate]\ntenant-by = \"user\"\n");
     assert!(told.contains("choose none, host or header:NAME"), "{told}");
     for (file, told) in [
-        ("[gate]\ntenant-by = \"header:X-Priority\"\n", "add tags-from"),
-        ("[gate]\ntags-from = [\"10.0.0.0/24\"]\n", "add tenant-by header:NAME"),
+        (
+            "[gate]\ntenant-by = \"header:X-Priority\"\n",
+            "add tags-from",
+        ),
+        (
+            "[gate]\ntags-from = [\"10.0.0.0/24\"]\n",
+            "add tenant-by header:NAME",
+        ),
         (
             "[gate]\ntenant-by = \"header:X-Priority\"\ntags-from = [\"user:a\"]\n",
             "give the networks of your proxies",

@@ -228,9 +228,7 @@ fn error(differences: &[f64], windows: &[(f64, f64)], mean: f64) -> f64 {
         .sum();
     let spread = squares / (count - 1.0).max(1.0);
     let known: f64 = windows.iter().map(|(_, variance)| variance).sum();
-    let variance = spread
-        .max(known / count)
-        .max(2.0 * ERROR_MIN * ERROR_MIN);
+    let variance = spread.max(known / count).max(2.0 * ERROR_MIN * ERROR_MIN);
     (variance / count).sqrt()
 }
 

@@ -174,7 +174,7 @@ fn histogram(text: &mut Text, name: &str, labels: &Labels<'_>, of: &Histogram) {
 /// Kind, name, help and value of a metric.
 type Metric<T, V> = (&'static str, &'static str, &'static str, fn(&T) -> V);
 
-const OF_A_GATE: [Metric<GateSnapshot, Option<Number>>; 12] = [
+const OF_A_GATE: [Metric<GateSnapshot, Option<Number>>; 15] = [
     ("gauge", "gate_waiting", "Requests that wait.", |gate| {
         Some(Number::Count(gate.waiting as u64))
     }),

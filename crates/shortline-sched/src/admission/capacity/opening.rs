@@ -221,7 +221,15 @@ impl Opening {
             self.put_off(now_ns);
             return;
         }
-        self.trial = Some(Trial::new(self.question, (low_ns, high_ns), now_ns, active));
+        // The estimates of `auto` do not depend on the load.
+        let settles = self.keeps;
+        self.trial = Some(Trial::new(
+            self.question,
+            (low_ns, high_ns),
+            settles,
+            now_ns,
+            active,
+        ));
     }
 
     /// There is nothing to try: the ceiling is reached.

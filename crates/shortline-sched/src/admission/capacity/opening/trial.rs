@@ -6,7 +6,8 @@
 //!
 //! A pair is two windows next to each other, whose order changes from pair to pair. So a steady drift takes
 //! part in both alike. The work is measured as in `auto` ([`super::super::dwell`]), after requests of the
-//! last window have ended. Of a window at the low limit only the time counts in which requests wait.
+//! last window have ended. With a fixed capacity the estimates settle, too, because they depend on the load
+//! (002 3.1): at the low limit those of the high one would let too few in. Of a window at the low limit only the time counts in which requests wait.
 //! Otherwise the work done is the work requested.
 //!
 //! Work is counted by types. A request counts what its type was expected to take when one of it first ended
@@ -31,6 +32,9 @@ const GAIN: f64 = 0.05;
 const CLEAR: f64 = 4.0;
 /// The least relative error assumed of a window.
 const ERROR_MIN: f64 = 0.02;
+/// Estimates have settled after so many requests: as many as one goes by. Or after this long, in nanoseconds.
+const REQUESTS_SETTLED: usize = crate::estimate::WINDOW;
+const SETTLING_NS_MAX: u64 = 5_000_000_000;
 /// A window that has not ended after this long, in nanoseconds, ends the trial.
 const WINDOW_NS_MAX: u64 = 20_000_000_000;
 
@@ -60,6 +64,8 @@ pub(super) struct Trial {
     pub(super) low_ns: u64,
     pub(super) high_ns: u64,
     question: Question,
+    /// Whether estimates depend on the limit.
+    settles: bool,
     /// The logarithm of the work per second in each window that is over, and its variance.
     windows: Vec<(f64, f64)>,
     /// When the present window began.
@@ -76,6 +82,11 @@ pub(super) struct Trial {
 #[derive(Debug)]
 enum Stage {
     Flushing(Flush),
+    /// So many requests must still end.
+    Settling {
+        since_ns: u64,
+        left: usize,
+    },
     Measuring(Dwell),
 }
 
@@ -83,6 +94,7 @@ impl Trial {
     pub(super) fn new(
         question: Question,
         (low_ns, high_ns): (u64, u64),
+        settles: bool,
         now_ns: u64,
         active: usize,
     ) -> Self {
@@ -90,6 +102,7 @@ impl Trial {
             low_ns,
             high_ns,
             question,
+            settles,
             windows: Vec::with_capacity(2 * PAIRS_MAX),
             since_ns: now_ns,
             last_ns: now_ns,
@@ -124,6 +137,14 @@ impl Trial {
         match &mut self.stage {
             Stage::Flushing(flush) => {
                 if flush.is_over(now_ns, active, load_ns, limit_ns as f64) {
+                    self.stage = Stage::Settling {
+                        since_ns: now_ns,
+                        left: if self.settles { REQUESTS_SETTLED } else { 0 },
+                    };
+                }
+            }
+            Stage::Settling { since_ns, left } => {
+                if *left == 0 || now_ns.saturating_sub(*since_ns) > SETTLING_NS_MAX {
                     self.stage = Stage::Measuring(Dwell::default());
                 }
             }
@@ -140,6 +161,10 @@ impl Trial {
         match &mut self.stage {
             Stage::Flushing(flush) => {
                 flush.completed(now_ns, ended);
+                None
+            }
+            Stage::Settling { left, .. } => {
+                *left = left.saturating_sub(1);
                 None
             }
             Stage::Measuring(dwell) if counts => {

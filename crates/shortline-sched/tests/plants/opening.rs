@@ -100,13 +100,18 @@ fn a_capacity_that_the_backend_needs_is_never_opened_up_in_hours() {
 fn what_was_opened_up_closes_when_the_backend_needs_the_capacity_again() {
     let wide = plant(Throughput::Flat { servers: 8.0 });
     let narrow = plant(Throughput::Knee {
-        servers: 2.0,
-        knee: 2.0,
-        fall: 0.2,
+        servers: 1.0,
+        knee: 1.0,
+        fall: 0.5,
     });
     let mut server = Server::that_opens_up(&wide, fixed(0.05), CEILING, 1);
     server.run(300.0);
     assert_eq!(server.opening().stage, OpeningStage::Open);
+    let raised = fixed(server.capacity_s());
+    let [low, high] = [fixed(0.05), raised]
+        .map(|capacity| work_rate(&mut Server::new(&narrow, capacity, 1), 10.0, 60.0));
+    println!("{low:.2} at the capacity, {high:.2} at the raised one");
+    assert!(high < 0.9 * low);
     server.set_plant(&narrow);
     server.run(1500.0);
     let view = server.opening();

@@ -79,6 +79,12 @@ impl Server {
         self.gate.view().capacity_state
     }
 
+    /// The limit in use, in seconds.
+    pub fn capacity_s(&self) -> f64 {
+        let capacity_ns = self.gate.view().capacity_ns;
+        capacity_ns.map_or(f64::INFINITY, |ns| ns as f64 / 1e9)
+    }
+
     /// How far the limit was raised.
     pub fn opening(&self) -> OpeningView {
         self.gate.view().opening.expect("it may open up")

@@ -6,9 +6,9 @@
 //!
 //! A pair is two windows next to each other, whose order changes from pair to pair. So a steady drift takes
 //! part in both alike. The work is measured as in `auto` ([`super::super::dwell`]), after requests of the
-//! last window have ended. With a fixed capacity the estimates settle, too, because they depend on the load
-//! (002 3.1): at the low limit those of the high one would let too few in. Of a window at the low limit only the time counts in which requests wait.
-//! Otherwise the work done is the work requested.
+//! last window have ended. With a fixed capacity the estimates settle first, too, because they depend on the
+//! load (002 3.1): at the low limit those of the high one would let too few in. Of a window at the low limit
+//! only the time counts in which requests wait. Otherwise the work done is the work requested.
 //!
 //! Work is counted by types. A request counts what its type was expected to take when one of it first ended
 //! in the trial. Later estimates do not count, because they grow with the number inside: a database that

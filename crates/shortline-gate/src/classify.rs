@@ -85,8 +85,8 @@ pub struct ClassifierConfig {
     pub tags_from: Vec<Trusted>,
     /// The source of a tenant's name if no rule gives one.
     pub tenant_by: TenantBy,
-    /// The hosts that may be tenants.
-    pub tenant_hosts: Vec<String>,
+    /// The tenants that HTTP's host or a header may name.
+    pub tenant_names: Vec<String>,
 }
 
 impl ClassifierConfig {
@@ -98,7 +98,7 @@ impl ClassifierConfig {
             sources: vec![Source::Tag, Source::Statement],
             tags_from: Vec::new(),
             tenant_by: TenantBy::None,
-            tenant_hosts: Vec::new(),
+            tenant_names: Vec::new(),
         }
     }
 }
@@ -123,6 +123,21 @@ pub type Classify = Arc<dyn Fn(&[u8], &Client<'_>) -> Class + Send + Sync>;
 
 /// Returns how a session is served, by its client.
 pub type TermsOf = Arc<dyn Fn(&Client<'_>) -> Terms + Send + Sync>;
+
+/// What is known about an HTTP request.
+#[derive(Clone, Copy)]
+pub struct HttpRequest<'a> {
+    /// Its method.
+    pub method: &'a str,
+    /// The host that it names, without a port.
+    pub host: Option<&'a str>,
+    /// Its path, with the query.
+    pub path: &'a str,
+    /// Where its connection comes from: the client, or the last proxy.
+    pub peer: Option<IpAddr>,
+    /// The value of a field of its head, by the field's name. `None` if it has none, or several.
+    pub header: &'a dyn Fn(&str) -> Option<&'a str>,
+}
 
 /// A [`Client`] that owns its names. A relay keeps one for each connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -161,7 +176,7 @@ struct Inner {
     tag_keys: Vec<String>,
     tags_from: Vec<Trusted>,
     tenant_by: TenantBy,
-    tenant_hosts: Vec<String>,
+    tenant_names: Vec<String>,
     /// Whether the log already reports tags that did not count.
     has_told: AtomicBool,
     /// The dialect if constants are left out of the cache's keys.
@@ -199,14 +214,17 @@ impl Classifier {
         self.0.read().terms(client)
     }
 
-    /// The class of an HTTP request: `host` without a port, `path` with its query.
-    pub fn request(&self, method: &str, host: Option<&str>, path: &str) -> Class {
+    /// The class of an HTTP request.
+    pub fn request(&self, request: &HttpRequest<'_>) -> Class {
         let inner = Arc::clone(&self.0.read());
+        let HttpRequest {
+            method, host, path, ..
+        } = *request;
         let said = inner.rules.request(method, host, path);
         class(
             said,
             || route_name(method, path),
-            || inner.tenant_host(host),
+            || inner.tenant_of_request(request),
         )
     }
 }
@@ -232,7 +250,7 @@ impl Inner {
             tag_keys,
             tags_from: config.tags_from.clone(),
             tenant_by: config.tenant_by.clone(),
-            tenant_hosts: config.tenant_hosts.clone(),
+            tenant_names: config.tenant_names.clone(),
             has_told: AtomicBool::new(false),
             folds,
             cache: Cache::new(CACHE_STATEMENTS_MAX),
@@ -261,17 +279,23 @@ impl Inner {
         terms
     }
 
-    /// The tenant of a host. A host is a client's own claim, so only configured ones are tenants.
-    fn tenant_host(&self, host: Option<&str>) -> Option<Arc<str>> {
-        let named = |host: &&str| {
-            self.tenant_hosts
-                .iter()
-                .any(|name| name.eq_ignore_ascii_case(host))
+    /// The tenant that a request's host or header names. A host is a client's own claim, so only configured
+    /// names are tenants. A header counts only from the proxies that are trusted.
+    fn tenant_of_request(&self, request: &HttpRequest<'_>) -> Option<Arc<str>> {
+        let name = match &self.tenant_by {
+            TenantBy::Host => request.host?,
+            TenantBy::Header(name) => {
+                let client = Client {
+                    address: request.peer,
+                    ..Client::default()
+                };
+                (request.header)(name).filter(|_| self.trusts(&client))?
+            }
+            _ => return None,
         };
-        let host = host
-            .filter(|_| self.tenant_by == TenantBy::Host)
-            .filter(named)?;
-        Some(host.to_ascii_lowercase().into())
+        let mut names = self.tenant_names.iter();
+        let named = names.find(|named| named.eq_ignore_ascii_case(name.trim()))?;
+        Some(named.as_str().into())
     }
 
     fn trusts(&self, client: &Client<'_>) -> bool {

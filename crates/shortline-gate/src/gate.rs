@@ -26,9 +26,7 @@ use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
 use shortline_base::throttle::Throttle;
-use shortline_sched::admission::{
-    Admission, AdmissionView, Kept, NewRequest, Refusal, TenantId, TypeId,
-};
+use shortline_sched::admission::{Admission, Kept, NewRequest, Refusal, TenantId, TypeId};
 use tokio::time::{Instant, sleep_until};
 
 pub use admitted::Admitted;
@@ -236,39 +234,8 @@ impl Gate {
 
     /// The queue, the load, the capacity, and the state of each tenant and type.
     pub fn snapshot(&self) -> GateSnapshot {
-        let AdmissionView {
-            waiting,
-            running,
-            active,
-            load_ns,
-            capacity_ns,
-            capacity_state,
-            slowdown,
-            oldest,
-            totals,
-            times,
-            tenants,
-            types,
-        } = self
-            .0
-            .state
-            .lock()
-            .admission
-            .view_at(self.ns(Instant::now()));
-        GateSnapshot {
-            waiting,
-            running,
-            active,
-            load_ns,
-            capacity_ns,
-            capacity_state,
-            slowdown,
-            oldest,
-            totals,
-            times,
-            tenants,
-            types,
-        }
+        let state = self.0.state.lock();
+        state.admission.view_at(self.ns(Instant::now())).into()
     }
 
     /// Runs at most `running_max` requests at once from now on. Paused ones count.

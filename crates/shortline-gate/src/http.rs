@@ -22,7 +22,7 @@ use shortline_web::server::{Listener, Server, ServerSnapshot};
 use shortline_web::{AccessLog, Clients, Limits, Settings};
 use tokio::net::TcpListener;
 
-use crate::classify::Classifier;
+use crate::classify::{Classifier, HttpRequest};
 use crate::gate::{Admitted, Gate, Question};
 
 /// The settings of a gate in front of a web application.
@@ -151,11 +151,13 @@ impl GateAdmission {
 impl Admission for GateAdmission {
     fn admit<'a>(&'a self, applicant: &'a Applicant<'a>) -> Admitting<'a> {
         Box::pin(async move {
-            let class = self.classifier.request(
-                applicant.method.as_str(),
-                applicant.host,
-                applicant.target,
-            );
+            let class = self.classifier.request(&HttpRequest {
+                method: applicant.method.as_str(),
+                host: applicant.host,
+                path: applicant.target,
+                peer: Some(applicant.peer),
+                header: &|name| applicant.only(name),
+            });
             let question = Question {
                 tenant: class
                     .tenant

@@ -42,6 +42,16 @@ struct Gated {
 
 impl Gated {
     fn start(backend: SocketAddr, queue_max: usize, wait_max: Duration) -> Self {
+        let plain = ClassifierConfig::new(Protocol::Http);
+        Self::start_with(backend, queue_max, wait_max, &plain)
+    }
+
+    fn start_with(
+        backend: SocketAddr,
+        queue_max: usize,
+        wait_max: Duration,
+        classes: &ClassifierConfig,
+    ) -> Self {
         let gate = Gate::new(GateConfig {
             admission: AdmissionConfig {
                 capacity: "1ns".parse().unwrap(),
@@ -57,7 +67,7 @@ impl Gated {
                 backends: vec![backend.to_string().parse().unwrap()],
                 ..UpstreamOptions::default()
             },
-            classifier: Classifier::new(&ClassifierConfig::new(Protocol::Http)).unwrap(),
+            classifier: Classifier::new(classes).unwrap(),
             limits: Limits::default(),
             link: LinkConfig {
                 mode: LinkMode::Off,
@@ -142,6 +152,31 @@ fn paths(backend: &Backend) -> Vec<String> {
     let heads = backend.heads();
     let path = |head: &String| head.split(' ').nth(1).unwrap().to_owned();
     heads.iter().map(path).collect()
+}
+
+#[test]
+fn a_header_names_a_tenant_if_a_trusted_proxy_sends_it() {
+    for (trusted, admitted) in [("127.0.0.0/8", 1), ("192.0.2.0/24", 0)] {
+        let (backend, go) = on_command();
+        let classes = ClassifierConfig {
+            tenant_by: "header:X-Priority".parse().unwrap(),
+            tags_from: vec![trusted.parse().unwrap()],
+            tenant_names: vec!["high".to_owned()],
+            ..ClassifierConfig::new(Protocol::Http)
+        };
+        let gated = Gated::start_with(backend.address, 100, Duration::from_secs(30), &classes);
+        for value in ["high", "none of ours"] {
+            let mut client = connect(gated.address);
+            let head = format!("GET / HTTP/1.1\r\nHost: a\r\nX-Priority: {value}\r\n\r\n");
+            client.write_all(head.as_bytes()).unwrap();
+            go.send(()).unwrap();
+            assert_eq!(read_one(&mut client).status, 200);
+        }
+        gated.wait_until(0, 0);
+        let tenants = gated.gate.snapshot().tenants;
+        let high = tenants.iter().find(|tenant| tenant.name == "high");
+        assert_eq!(high.map_or(0, |high| high.admitted), admitted, "{trusted}");
+    }
 }
 
 #[test]

@@ -3,10 +3,11 @@
 //! | part | what it does |
 //! |---|---|
 //! | `study` | the interface that each kind of experiment implements |
-//! | `uplink`, `bookstore`, `adversary`, `throughput`, `memory` | one kind each |
+//! | `uplink`, `bookstore`, `application`, `adversary`, `throughput`, `memory` | one kind each |
 //! | `folder`, `pass` | a report on a folder of results, and on several of them in one |
 
 mod adversary;
+mod application;
 mod bookstore;
 mod folder;
 mod memory;

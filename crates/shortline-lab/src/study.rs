@@ -10,9 +10,10 @@
 //! | [`lines`], [`stats`], [`standing`] | records as lines; medians; which servers stand for SRPT and FAIR |
 //! | [`claim`], [`verdict`], [`kept_claims`] | a claim in numbers, and its verdict |
 //! | [`ran`], [`conditions`] | an experiment of a pass, and the conditions of its runs |
-//! | [`shop`], [`adversary`] | the same for the bookstore and for one client that attacks |
+//! | [`shop`], [`application`], [`adversary`] | the same for the bookstore, for a web application and for one client that attacks |
 
 pub mod adversary;
+pub mod application;
 pub mod claim;
 pub mod conditions;
 pub mod course;

@@ -20,7 +20,8 @@
 //! - A request that uses more than was expected weighs more while it runs, and its client pays for it
 //!   later ([`ClientId`]).
 //! - There is an escape from a standstill ([`AdmissionConfig::stall_ns`]).
-//! - The capacity can be found while the backend works ([`Capacity::Auto`]).
+//! - The capacity can be found while the backend works ([`Capacity::Auto`]), and be exceeded where that does
+//!   more ([`OpenUp`]).
 //!
 //! A driver calls [`Admission::arrive`], then [`Admission::admit_next`] until it returns `None`. It calls
 //! `admit_next` again after every event that may let a request start, and at
@@ -72,9 +73,9 @@ mod view;
 pub use arrival::{NewRequest, Refusal};
 pub use capacity::{
     AutoReason, AutoView, Calibration, CalibrationError, CalibrationStage, CalibrationView,
-    CapacityState, Trial,
+    CapacityState, Compared, OpeningStage, OpeningView, Trial,
 };
-pub use config::{AdmissionConfig, Capacity, CapacityError, Order};
+pub use config::{AdmissionConfig, Capacity, CapacityError, OpenUp, OpenUpError, Order};
 pub use histogram::{BOUNDS_NS, Histogram, Times};
 pub use oldest::{OldestShare, OldestShareError};
 pub use requests::{ClientId, RequestId};
@@ -267,7 +268,7 @@ impl Admission {
                     service_ns,
                     load_ns: estimate_ns,
                 };
-                self.control.completed(now_ns, kind, ended);
+                self.control.completed(now_ns, kind, self.active, ended);
             }
             Outcome::Failed => {
                 self.totals.failed += 1;

@@ -93,6 +93,8 @@ pub async fn ask(
                     method: &head.method,
                     host: head::host_name(&head),
                     target: head.uri.path_and_query().map_or("/", |path| path.as_str()),
+                    peer: connection.peer,
+                    headers: &head.headers,
                 })
                 .await;
             trail.asked_to_wait();

@@ -79,6 +79,8 @@ pub enum TenantBy {
     Tag(Arc<str>),
     /// HTTP's host, if the configuration names it as a tenant.
     Host,
+    /// A field of HTTP's head that a trusted proxy sets, if the configuration names its value as a tenant.
+    Header(Arc<str>),
 }
 
 impl TenantBy {
@@ -88,7 +90,7 @@ impl TenantBy {
             Self::User => client.user,
             Self::Database => client.database,
             Self::ApplicationName => client.application_name.filter(|_| is_trusted),
-            Self::None | Self::Tag(_) | Self::Host => None,
+            Self::None | Self::Tag(_) | Self::Host | Self::Header(_) => None,
         };
         name.filter(|name| !name.is_empty()).map(Arc::from)
     }
@@ -112,14 +114,14 @@ impl TenantBy {
 
     /// Whether the name is the client's own claim.
     pub fn is_claim(&self) -> bool {
-        matches!(self, Self::Tag(_) | Self::ApplicationName)
+        matches!(self, Self::Tag(_) | Self::ApplicationName | Self::Header(_))
     }
 }
 
 /// A text that is not a `TenantBy`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` tells no tenants apart: choose none, user, database, application-name, tag:KEY, or host for http"
+    "`{0}` tells no tenants apart: choose none, user, database, application-name, tag:KEY, or host or header:NAME for http"
 )]
 pub struct UnknownTenantBy(String);
 
@@ -133,8 +135,9 @@ impl FromStr for TenantBy {
             "database" => Self::Database,
             "application-name" => Self::ApplicationName,
             "host" => Self::Host,
-            _ => match text.strip_prefix("tag:") {
-                Some(key) if !key.is_empty() => Self::Tag(key.into()),
+            _ => match text.split_once(':') {
+                Some(("tag", key)) if !key.is_empty() => Self::Tag(key.into()),
+                Some(("header", name)) if is_field_name(name) => Self::Header(name.into()),
                 _ => return Err(UnknownTenantBy(text.escape_debug().to_string())),
             },
         })
@@ -150,8 +153,15 @@ impl fmt::Display for TenantBy {
             Self::ApplicationName => f.write_str("application-name"),
             Self::Tag(key) => write!(f, "tag:{key}"),
             Self::Host => f.write_str("host"),
+            Self::Header(name) => write!(f, "header:{name}"),
         }
     }
+}
+
+/// Whether this can be the name of a field of HTTP's head (RFC 9110, 5.6.2).
+fn is_field_name(name: &str) -> bool {
+    let is_of_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    !name.is_empty() && name.bytes().all(is_of_token)
 }
 
 #[cfg(test)]
@@ -168,10 +178,20 @@ mod tests {
             "application-name",
             "tag:shop",
             "host",
+            "header:X-Priority",
         ] {
             assert_eq!(text.parse::<TenantBy>().unwrap().to_string(), text);
         }
-        for text in ["", "tag", "tag:", "users", "statement"] {
+        for text in [
+            "",
+            "tag",
+            "tag:",
+            "users",
+            "statement",
+            "header:",
+            "header:a b",
+            "header",
+        ] {
             let refusal = text.parse::<TenantBy>().unwrap_err().to_string();
             assert!(
                 refusal.contains("tag:KEY") && !refusal.contains('\n'),

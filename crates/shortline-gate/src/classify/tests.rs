@@ -119,10 +119,21 @@ fn rules_go_before_and_can_be_replaced() {
     assert_eq!(&*name(), "select * from report_7");
 }
 
+/// A request without a header, from nobody knows where.
+fn get<'a>(host: Option<&'a str>, path: &'a str) -> HttpRequest<'a> {
+    HttpRequest {
+        method: "GET",
+        host,
+        path,
+        peer: None,
+        header: &|_| None,
+    }
+}
+
 #[test]
 fn a_request_is_its_method_and_route() {
     let classifier = Classifier::new(&ClassifierConfig::new(Protocol::Http)).unwrap();
-    let class = classifier.request("GET", None, "/books/17?x=1");
+    let class = classifier.request(&get(None, "/books/17?x=1"));
     assert_eq!(&*class.name, "GET /books/:id");
 }
 
@@ -132,7 +143,7 @@ fn a_claim_of_a_tenant_counts_from_trusted_clients_only() {
         let config = ClassifierConfig {
             tenant_by: tenant_by.parse().unwrap(),
             tags_from: vec!["10.0.1.0/24".parse().unwrap()],
-            tenant_hosts: vec!["a.example".to_owned()],
+            tenant_names: vec!["a.example".to_owned(), "high".to_owned()],
             ..ClassifierConfig::new(protocol)
         };
         Classifier::new(&config).unwrap()
@@ -168,7 +179,19 @@ fn a_claim_of_a_tenant_counts_from_trusted_clients_only() {
         assert_eq!(other.tenant.as_deref(), Some("b"));
     }
     let by_host = classifier("host", Protocol::Http);
-    let tenant = |host| by_host.request("GET", Some(host), "/").tenant;
+    let tenant = |host| by_host.request(&get(Some(host), "/")).tenant;
     assert_eq!(tenant("A.example").as_deref(), Some("a.example"));
     assert_eq!(tenant("b.example"), None);
+    let by_header = classifier("header:X-Priority", Protocol::Http);
+    let tenant = |peer: &str, value: &'static str| {
+        let request = HttpRequest {
+            peer: Some(peer.parse().unwrap()),
+            header: &|name| (name == "X-Priority").then_some(value),
+            ..get(None, "/")
+        };
+        by_header.request(&request).tenant
+    };
+    assert_eq!(tenant("10.0.1.1", "High ").as_deref(), Some("high"));
+    assert_eq!(tenant("10.0.1.1", "higher"), None);
+    assert_eq!(tenant("10.0.2.1", "high"), None);
 }

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 use shortline_sched::admission::{
-    AdmissionConfig, CapacityState, OldestWaiter, TenantLimits, TenantView, Times, Totals, TypeView,
+    AdmissionConfig, AdmissionView, CapacityState, OldestWaiter, OpeningView, TenantLimits,
+    TenantView, Times, Totals, TypeView,
 };
 
 /// The settings of a gate.
@@ -73,6 +74,8 @@ pub struct GateSnapshot {
     pub capacity_ns: Option<u64>,
     /// How the capacity is set or found.
     pub capacity_state: CapacityState,
+    /// Whether and how far the limit is above the capacity. `None` if it never is.
+    pub opening: Option<OpeningView>,
     /// Service time over the load that a request adds. 1 unless the capacity is `auto`.
     pub slowdown: f64,
     /// The request that has waited longest so far. `None` while none waits.
@@ -85,4 +88,39 @@ pub struct GateSnapshot {
     pub tenants: Vec<TenantView>,
     /// Each type. The first is the one that rare types share.
     pub types: Vec<TypeView>,
+}
+
+impl From<AdmissionView> for GateSnapshot {
+    fn from(view: AdmissionView) -> Self {
+        let AdmissionView {
+            waiting,
+            running,
+            active,
+            load_ns,
+            capacity_ns,
+            capacity_state,
+            opening,
+            slowdown,
+            oldest,
+            totals,
+            times,
+            tenants,
+            types,
+        } = view;
+        Self {
+            waiting,
+            running,
+            active,
+            load_ns,
+            capacity_ns,
+            capacity_state,
+            opening,
+            slowdown,
+            oldest,
+            totals,
+            times,
+            tenants,
+            types,
+        }
+    }
 }

@@ -62,6 +62,7 @@ impl Kind {
             Self::Throughput => &Throughput,
             Self::Memory => &Memory,
             Self::Bookstore(design) => design,
+            Self::Application(design) => design,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! An experiment as data: what it runs, and the figures of papers that its runs reproduce.
 
 use super::adversary;
+use super::application::Design as ApplicationDesign;
 use super::claim::Figure;
 use super::point::Point;
 use super::shop::design::Design as ShopDesign;
@@ -33,6 +34,8 @@ pub enum Kind {
     Memory,
     /// The bookstore before a database, with and without a gate between.
     Bookstore(ShopDesign),
+    /// A gate before a web application, and others.
+    Application(ApplicationDesign),
 }
 
 /// Work per second of processor time. It has no options.

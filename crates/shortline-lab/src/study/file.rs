@@ -14,6 +14,7 @@
 //! `docs/lab/measure.md` explains them. An error names file, line and key, and says what would be right.
 #![deny(clippy::disallowed_methods)]
 
+mod application;
 mod error;
 mod figures;
 mod keys;
@@ -116,7 +117,7 @@ pub fn parse(
             });
             (figures, Kind::Bookstore(design))
         }
-        KindName::Adversary | KindName::Throughput | KindName::Memory => {
+        KindName::Adversary | KindName::Throughput | KindName::Memory | KindName::Application => {
             let figures = figures::figures(id, &keys, |_, check| {
                 let want = "checks in a study over an uplink or of a bookstore";
                 Err(source.wrong(check, "has no points to check", want))
@@ -125,6 +126,7 @@ pub fn parse(
             let kind = match keys.kind {
                 KindName::Throughput => Kind::Throughput,
                 KindName::Memory => Kind::Memory,
+                KindName::Application => Kind::Application(application::design(source, &keys)?),
                 _ => Kind::Adversary(surface.unwrap_or_default()),
             };
             (figures, kind)
@@ -172,6 +174,8 @@ impl StudyKeys {
             (KindName::Bookstore, place(self.locking.as_ref())),
             (KindName::Bookstore, place(self.stage.first())),
             (KindName::Bookstore, place(self.step.first())),
+            (KindName::Application, place(self.doors.as_ref())),
+            (KindName::Application, place(self.application.as_ref())),
         ];
         for (kind, place) in of_kinds {
             if let Some(place) = place.filter(|_| kind != self.kind) {
@@ -192,6 +196,7 @@ impl KindName {
             Self::Throughput => "throughput",
             Self::Memory => "memory",
             Self::Bookstore => "bookstore",
+            Self::Application => "application",
         }
     }
 }

@@ -20,6 +20,8 @@ pub struct AdmissionConfig {
     pub oldest_share: OldestShare,
     /// How much may run at once.
     pub capacity: Capacity,
+    /// How far the limit may be raised above the capacity, where that does more work.
+    pub open_up: OpenUp,
     /// The most requests that run at once, paused ones included. It is for a scarce resource that each
     /// request holds, such as a connection. A dry run and an escape keep it, too.
     pub running_max: Option<NonZeroUsize>,
@@ -64,6 +66,7 @@ impl Default for AdmissionConfig {
             order: Order::Sjf,
             oldest_share: OldestShare::default(),
             capacity: Capacity::Off,
+            open_up: OpenUp::OwnOnly,
             running_max: None,
             estimator: Estimator::default(),
             queue_max: 10_000,
@@ -123,6 +126,26 @@ pub enum Capacity {
     Calibrate,
 }
 
+/// How far the limit may be raised above the capacity, where that does more work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OpenUp {
+    /// Only a capacity that the gate has found itself, and that as far as more is done.
+    #[default]
+    OwnOnly,
+    /// Never.
+    Off,
+    /// A fixed capacity, too, and either up to this one, in nanoseconds of service.
+    To(NonZeroU64),
+}
+
+/// A text that says not how far a limit may be raised.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a limit to open up to `{value}`: {problem}; write it like 500ms, 20s or off")]
+pub struct OpenUpError {
+    value: String,
+    problem: Problem,
+}
+
 /// A text that is not a capacity.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("capacity `{value}`: {problem}; write it like 500ms, 20s, auto, calibrate or off")]
@@ -152,6 +175,26 @@ impl Capacity {
                 value: span.to_string(),
                 problem: Problem::Zero,
             })
+    }
+}
+
+impl FromStr for OpenUp {
+    type Err = OpenUpError;
+
+    fn from_str(text: &str) -> Result<Self, OpenUpError> {
+        if text == "off" {
+            return Ok(Self::Off);
+        }
+        let refuse = |problem| OpenUpError {
+            value: excerpt(text),
+            problem,
+        };
+        let span: Span = text
+            .parse()
+            .map_err(|error| refuse(Problem::NoSpan(error)))?;
+        let limit_ns = u64::try_from(span.duration().as_nanos()).unwrap_or(u64::MAX);
+        let limit_ns = NonZeroU64::new(limit_ns).ok_or_else(|| refuse(Problem::Zero))?;
+        Ok(Self::To(limit_ns))
     }
 }
 
@@ -206,6 +249,21 @@ mod tests {
         assert_eq!(fixed, Capacity::Fixed(twenty_s));
         for text in ["20s", "auto", "calibrate", "off"] {
             assert_eq!(text.parse::<Capacity>().unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn a_limit_to_open_up_to_is_a_time_or_off() {
+        assert_eq!("off".parse(), Ok(OpenUp::Off));
+        let two_s = NonZeroU64::new(2_000_000_000).unwrap();
+        assert_eq!("2s".parse(), Ok(OpenUp::To(two_s)));
+        for text in ["", "0s", "2", "auto", "-1s"] {
+            let refusal = text.parse::<OpenUp>().unwrap_err().to_string();
+            assert!(
+                refusal.contains("write it like 500ms, 20s or off"),
+                "{refusal}"
+            );
+            assert_eq!(refusal.lines().count(), 1);
         }
     }
 

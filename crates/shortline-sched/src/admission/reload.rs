@@ -34,7 +34,7 @@ impl Admission {
         if (new.order, new.oldest_share) != (old.order, old.oldest_share) {
             self.order_anew(new);
         }
-        if new.capacity != old.capacity {
+        if new.capacity != old.capacity || new.open_up != old.open_up {
             let found_ns = self.control.limit_ns();
             self.control = Control::new(new);
             // The old limit is the best place to begin.

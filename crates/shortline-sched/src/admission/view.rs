@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::capacity::CapacityState;
+use super::capacity::{CapacityState, OpeningView};
 use super::histogram::Times;
 use super::tenants::TenantView;
 use super::{Admission, Kept, sight};
@@ -22,6 +22,8 @@ pub struct AdmissionView {
     pub capacity_ns: Option<u64>,
     /// How the capacity is set or found.
     pub capacity_state: CapacityState,
+    /// Whether and how far the limit is above the capacity; `None` if it never is.
+    pub opening: Option<OpeningView>,
     /// The factor by which services exceed what they add to the load. 1 unless the capacity is `auto`.
     pub slowdown: f64,
     /// The request that has waited longest of those that wait now; `None` if none waits.
@@ -124,6 +126,7 @@ impl Admission {
             load_ns: self.load_ns,
             capacity_ns: self.control.limit_ns(),
             capacity_state: self.control.state(),
+            opening: self.control.opening(),
             slowdown: self.types.slowdown(),
             oldest: oldest.waiter(|kind| self.types.get(kind).name().to_owned()),
             totals: self.totals,

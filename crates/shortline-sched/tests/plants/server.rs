@@ -6,7 +6,8 @@ use std::collections::BinaryHeap;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use shortline_sched::admission::{
-    Admission, AdmissionConfig, Capacity, CapacityState, Order, Outcome, RequestId, TypeId,
+    Admission, AdmissionConfig, Capacity, CapacityState, OpenUp, OpeningView, Order, Outcome,
+    RequestId, TypeId,
 };
 use shortline_sched::units::Span;
 
@@ -40,9 +41,15 @@ pub struct Best {
 
 impl Server {
     pub fn new(plant: &Plant, capacity: Capacity, seed: u64) -> Self {
+        Self::that_opens_up(plant, capacity, OpenUp::default(), seed)
+    }
+
+    /// The same with a limit that may be raised.
+    pub fn that_opens_up(plant: &Plant, capacity: Capacity, open_up: OpenUp, seed: u64) -> Self {
         let mut gate = Admission::new(AdmissionConfig {
             order: Order::Fifo,
             capacity,
+            open_up,
             stall_ns: None,
             ..AdmissionConfig::default()
         });
@@ -70,6 +77,17 @@ impl Server {
     /// How the capacity comes about.
     pub fn capacity_state(&self) -> CapacityState {
         self.gate.view().capacity_state
+    }
+
+    /// The limit in use, in seconds.
+    pub fn capacity_s(&self) -> f64 {
+        let capacity_ns = self.gate.view().capacity_ns;
+        capacity_ns.map_or(f64::INFINITY, |ns| ns as f64 / 1e9)
+    }
+
+    /// How far the limit was raised.
+    pub fn opening(&self) -> OpeningView {
+        self.gate.view().opening.expect("it may open up")
     }
 
     /// Seconds of service so far.

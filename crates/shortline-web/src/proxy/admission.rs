@@ -8,10 +8,11 @@
 //! permit is paused: it is held, but the backend is not working.
 
 use std::future::Future;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use http::Method;
+use http::{HeaderMap, Method};
 use parking_lot::Mutex;
 use shortline_sched::admission::Refusal;
 
@@ -25,6 +26,19 @@ pub struct Applicant<'a> {
     pub host: Option<&'a str>,
     /// Its path as received, with the query.
     pub target: &'a str,
+    /// Where its connection comes from: the client, or the last proxy.
+    pub peer: IpAddr,
+    /// Its header fields as received.
+    pub headers: &'a HeaderMap,
+}
+
+impl<'a> Applicant<'a> {
+    /// The value of a header field that it has once. Of two values nobody knows which one a proxy has set.
+    pub fn only(&self, name: &str) -> Option<&'a str> {
+        let mut values = self.headers.get_all(name).iter();
+        let value = values.next()?;
+        values.next().is_none().then(|| value.to_str().ok())?
+    }
 }
 
 /// The future answer to an [`Applicant`].
@@ -104,6 +118,9 @@ impl Held {
 
 #[cfg(test)]
 mod tests {
+    use http::HeaderValue;
+    use std::net::Ipv4Addr;
+
     use super::*;
 
     #[derive(Clone, Default)]
@@ -123,6 +140,27 @@ mod tests {
                 .lock()
                 .push(if completed { "completed" } else { "failed" });
         }
+    }
+
+    #[test]
+    fn a_field_counts_if_it_is_there_once() {
+        let mut headers = HeaderMap::new();
+        headers.append("x-priority", HeaderValue::from_static("high"));
+        let only = |headers: &HeaderMap| {
+            let applicant = Applicant {
+                route: "/",
+                method: &Method::GET,
+                host: None,
+                target: "/",
+                peer: Ipv4Addr::LOCALHOST.into(),
+                headers,
+            };
+            applicant.only("X-Priority").map(str::to_owned)
+        };
+        assert_eq!(only(&headers).as_deref(), Some("high"));
+        headers.append("x-priority", HeaderValue::from_static("low"));
+        assert_eq!(only(&headers), None);
+        assert_eq!(only(&HeaderMap::new()), None);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 use serde::Serialize;
 use shortline_gate::{Gate, GateSnapshot};
 
+use super::opening::Opened;
 use super::quiet::Quiet;
 
 /// How often a sample is taken.
@@ -38,8 +39,8 @@ pub struct History(Arc<Mutex<VecDeque<Sample>>>);
 
 impl History {
     /// Takes a sample of the gate every second from now on, for as long as the runtime lives. Also
-    /// logs when the gate has changed nothing for minutes.
-    pub fn start(gate: Gate, started: Instant, quiet: Quiet) -> Self {
+    /// logs when the gate has changed nothing for minutes, and when it opens up.
+    pub fn start(gate: Gate, started: Instant, quiet: Quiet, opened: Opened) -> Self {
         let history = Self::default();
         let kept = history.clone();
         tokio::spawn(async move {
@@ -50,6 +51,9 @@ impl History {
                 let (at, seen) = (started.elapsed(), gate.snapshot());
                 if let Some(line) = quiet.look(at, &seen) {
                     tracing::info!("{line}");
+                }
+                if let Some(line) = opened.look(at, &seen) {
+                    tracing::warn!("{line}");
                 }
                 kept.add(Sample::new(at, &seen));
             }

@@ -8,7 +8,7 @@ mod tenants;
 use std::fmt::Display;
 
 use shortline_gate::GateSnapshot;
-use shortline_sched::admission::{BOUNDS_NS, Histogram, Times, TypeView};
+use shortline_sched::admission::{BOUNDS_NS, Histogram, OpeningStage, Times, TypeView};
 
 use super::servers;
 use super::status::{Connections, PoolStatus, Status};
@@ -174,7 +174,7 @@ fn histogram(text: &mut Text, name: &str, labels: &Labels<'_>, of: &Histogram) {
 /// Kind, name, help and value of a metric.
 type Metric<T, V> = (&'static str, &'static str, &'static str, fn(&T) -> V);
 
-const OF_A_GATE: [Metric<GateSnapshot, Option<Number>>; 12] = [
+const OF_A_GATE: [Metric<GateSnapshot, Option<Number>>; 15] = [
     ("gauge", "gate_waiting", "Requests that wait.", |gate| {
         Some(Number::Count(gate.waiting as u64))
     }),
@@ -216,6 +216,27 @@ const OF_A_GATE: [Metric<GateSnapshot, Option<Number>>; 12] = [
         "gate_capacity_seconds",
         "How much of that sum may run at once; absent if there is no limit or none is known (dry run).",
         |gate| gate.capacity_ns.map(Number::Nanoseconds),
+    ),
+    (
+        "gauge",
+        "gate_opened",
+        "Whether a limit above the capacity is in use because it does more; absent if it never is.",
+        |gate| {
+            let stage = gate.opening?.stage;
+            Some(Number::Count(u64::from(stage == OpeningStage::Open)))
+        },
+    ),
+    (
+        "counter",
+        "gate_opening_trials_total",
+        "Trials of a limit above the capacity.",
+        |gate| gate.opening.map(|opening| Number::Count(opening.trials)),
+    ),
+    (
+        "counter",
+        "gate_openings_total",
+        "Times that a higher limit came into use, because it does clearly more.",
+        |gate| gate.opening.map(|opening| Number::Count(opening.openings)),
     ),
     (
         "counter",

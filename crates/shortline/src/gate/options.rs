@@ -15,7 +15,7 @@ use shortline_gate::classify::{RuleText, Source, TenantBy, Trusted};
 use shortline_gate::locks::MonitorUrl;
 use shortline_sched::Aging;
 use shortline_sched::Estimator;
-use shortline_sched::admission::{Capacity, OldestShare, Runaway, TenantLimits};
+use shortline_sched::admission::{Capacity, OldestShare, OpenUp, Runaway, TenantLimits};
 use shortline_sched::units::{Size, Span};
 
 use shortline_daemon::admin::HostName;
@@ -139,6 +139,13 @@ pub struct GateOptions {
     )]
     #[serde(deserialize_with = "some_from_text")]
     pub capacity: Option<Capacity>,
+    /// Where a higher limit than the capacity does clearly more, raise it up to this one, such as 2s, and say so;
+    /// or off [default: auto as far as it helps, a capacity that is a time never]
+    ///
+    /// It is tried in windows of seconds while requests wait. The limit never rises by more than twice at once.
+    #[arg(long, value_name = "TIME|off", help_heading = "Admission")]
+    #[serde(deserialize_with = "some_from_text")]
+    pub open_up: Option<OpenUp>,
     /// The least time for which calibrate tries each capacity [default: 5s]
     ///
     /// Where that says too little it takes four times as long.
@@ -183,8 +190,8 @@ pub struct GateOptions {
     )]
     #[serde(deserialize_with = "all_from_text")]
     pub types_from: Option<Vec<Source>>,
-    /// Whose tags count, in rules and in --types-from: client networks, user:NAME, or any [default:
-    /// nobody's]
+    /// Whose tags count, in rules and in --types-from: client networks, user:NAME, or any; for http the networks of
+    /// proxies whose header counts (--tenant-by header:NAME) [default: nobody's]
     #[arg(
         long,
         value_name = "NETWORK|user:NAME|any",
@@ -209,8 +216,8 @@ pub struct GateOptions {
     #[arg(skip)]
     pub rule: Option<Vec<RuleText>>,
 
-    /// Who shares the backend, where no rule says it: none, user, database, application-name, tag:KEY, or host
-    /// for http; the least served of them goes first [default: none]
+    /// Who shares the backend, where no rule says it: none, user, database, application-name, tag:KEY, or host or
+    /// header:NAME for http; the least served of them goes first [default: none]
     #[arg(long, value_name = "WHAT", help_heading = "Tenants")]
     #[serde(deserialize_with = "some_from_text")]
     pub tenant_by: Option<TenantBy>,
@@ -428,6 +435,7 @@ overlay!(GateOptions {
     oldest_share,
     runaway,
     capacity,
+    open_up,
     trial_time,
     queue_max,
     wait_max,

@@ -282,6 +282,7 @@ fn refuse_fixed(old: &Settings, new: &Settings) -> Result<(), CommandError> {
         types_from: None,
         tags_from: None,
         capacity: None,
+        open_up: None,
         queue_max: None,
         wait_max: None,
         shed: None,

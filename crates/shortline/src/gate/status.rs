@@ -15,6 +15,7 @@ use shortline_web::server::ServerSnapshot;
 
 use super::clients::{ClientStatus, Paused};
 use super::history::{History, Sample};
+use super::opening::Opened;
 use super::options::PolicyName;
 use super::quiet::Quiet;
 use super::series::Series;
@@ -34,7 +35,7 @@ pub struct Status {
     pub settings: SettingsView,
     /// The queue, the load against the capacity, and the types.
     pub admission: GateSnapshot,
-    /// A note if the gate currently changes nothing.
+    /// A note if the gate currently changes nothing, or has opened up.
     pub note: Option<String>,
     /// Clients' connections.
     pub connections: Connections,
@@ -151,6 +152,7 @@ pub struct View {
     pool: Arc<OnceLock<Arc<dyn Shown>>>,
     history: History,
     quiet: Quiet,
+    opened: Opened,
     started: Instant,
     /// Replaced at a reload.
     told: Arc<RwLock<SettingsView>>,
@@ -165,10 +167,11 @@ impl View {
         clients: Option<Arc<Registry>>,
         settings: &Settings,
     ) -> Self {
-        let (started, quiet) = (Instant::now(), Quiet::default());
+        let (started, quiet, opened) = (Instant::now(), Quiet::default(), Opened::default());
         Self {
-            history: History::start(gate.clone(), started, quiet.clone()),
+            history: History::start(gate.clone(), started, quiet.clone(), opened.clone()),
             quiet,
+            opened,
             gate,
             connections: Arc::new(connections),
             connections_max: settings.limits.connections_max,
@@ -241,7 +244,10 @@ impl View {
             version: env!("CARGO_PKG_VERSION"),
             uptime_seconds: uptime.as_secs_f64(),
             settings: self.told.read().clone(),
-            note: self.quiet.note(uptime, &admission),
+            note: self
+                .opened
+                .note(uptime, &admission)
+                .or_else(|| self.quiet.note(uptime, &admission)),
             admission,
             connections: (self.connections)(),
             pool: self.pool.get().map(|pool| PoolStatus::of(&**pool)),

@@ -15,7 +15,11 @@ use crate::study::verdict::Want;
 fn designs() -> Vec<(&'static str, &'static Design)> {
     let design = |experiment: &'static Experiment| match &experiment.kind {
         Kind::Uplink(design) => Some((&*experiment.id, design)),
-        Kind::Adversary(_) | Kind::Throughput | Kind::Memory | Kind::Bookstore(_) => None,
+        Kind::Adversary(_)
+        | Kind::Throughput
+        | Kind::Memory
+        | Kind::Bookstore(_)
+        | Kind::Application(_) => None,
     };
     all().iter().filter_map(design).collect()
 }

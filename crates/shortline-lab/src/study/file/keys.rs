@@ -11,6 +11,7 @@ use shortline_sched::units::{Rate, Span};
 use toml::Spanned;
 
 use crate::study::adversary::Surface;
+use crate::study::application::Door as HttpDoor;
 use crate::study::claim::{Across, Plot};
 use crate::study::environment::Environment;
 use crate::study::point::Files;
@@ -35,6 +36,10 @@ pub struct StudyKeys {
     pub locking: Option<Spanned<Locking>>,
     /// How the shop sends its statements.
     pub statements: Option<Spanned<Statements>>,
+    /// What is before a web application, in turn.
+    pub doors: Option<Spanned<Vec<Text<HttpDoor>>>>,
+    /// The web application.
+    pub application: Option<Spanned<ApplicationKeys>>,
     /// The keys that all points share.
     pub setup: Option<Spanned<PointKeys>>,
     /// The points, with the keys of each.
@@ -66,6 +71,8 @@ pub enum KindName {
     Memory,
     /// The bookstore before a database.
     Bookstore,
+    /// A gate before a web application.
+    Application,
 }
 
 /// Declares the keys of a point, all of them optional. The keys of `[setup]` replace those that a
@@ -234,6 +241,37 @@ pub struct StepKeys {
     /// Whether it is run with each seed.
     #[serde(default)]
     pub repeated: bool,
+}
+
+/// A web application, and the load on it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct ApplicationKeys {
+    /// Requests that are served at once without slowing each other down.
+    pub servers: Spanned<f64>,
+    /// More inside than this cost throughput.
+    pub knee: Spanned<f64>,
+    /// The share that each costs.
+    pub fall: Spanned<f64>,
+    /// How long each load lasts.
+    pub phase: Spanned<Span>,
+    /// How long requests come.
+    pub time: Spanned<Span>,
+    /// The types of requests.
+    #[serde(default, rename = "type")]
+    pub types: Vec<Spanned<RequestTypeKeys>>,
+}
+
+/// A type of a web application's requests.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct RequestTypeKeys {
+    /// Its path.
+    pub path: Spanned<String>,
+    /// The mean work of one.
+    pub service: Spanned<Span>,
+    /// Its share of the requests, by weight.
+    pub share: Spanned<f64>,
 }
 
 /// What is drawn and claimed.

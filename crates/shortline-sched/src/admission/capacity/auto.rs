@@ -34,6 +34,7 @@ use serde::Serialize;
 use super::Ended;
 use super::curve::{Curve, Fit, Point};
 use super::dwell::{Dwell, Measured};
+use super::flush::Flush;
 use super::lookout::Lookout;
 use super::search::{FAR, GENTLE, Next, Search};
 
@@ -71,12 +72,6 @@ const PREDICTION_ERROR: f64 = 0.02;
 
 /// After this long without a measurement, in nanoseconds, the capacity is doubted.
 const TRUST_NS: u64 = 30_000_000_000;
-
-/// The share of the requests running at a change that must end before measuring begins.
-const FLUSHED: f64 = 0.8;
-/// After this long, in nanoseconds, measuring begins even if fewer have ended. In either case the load
-/// must fit the capacity first.
-const FLUSH_NS_MAX: u64 = 2_000_000_000;
 
 /// The reason for the present capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -171,10 +166,7 @@ pub(in crate::admission) struct Auto {
 #[derive(Clone, Copy, Debug)]
 enum Stage {
     /// Waiting until the requests that ran at the change have ended.
-    Flushing {
-        since_ns: u64,
-        left: f64,
-    },
+    Flushing(Flush),
     Measuring(Dwells),
 }
 
@@ -249,6 +241,26 @@ impl Auto {
         self.move_to(self.center);
     }
 
+    /// Whether no search is under way.
+    pub(super) fn is_settled(&self) -> bool {
+        self.search.is_none()
+    }
+
+    /// Goes on after a time in which another capacity was in use and nothing was measured here.
+    pub(super) fn go_on(&mut self, now_ns: u64, active: usize) {
+        (self.last_ns, self.measured_ns, self.active) = (now_ns, now_ns, active);
+        self.flush(now_ns);
+    }
+
+    /// Searches upwards from a capacity that does more than the present one ([`super::opening`]).
+    pub(super) fn search_up_from(&mut self, capacity_ns: u64) {
+        self.curve.clear();
+        self.surprise = 0.0;
+        let center = (capacity_ns as f64).clamp(CAPACITY_MIN, CAPACITY_MAX).ln();
+        let search = Search::Rising { flat: 0 };
+        self.follow(self.measured_ns, search, Next::At(center));
+    }
+
     pub(super) fn pass(&mut self, now_ns: u64, active: usize, load_ns: u64, waits: bool) {
         let span_ns = now_ns.saturating_sub(self.last_ns);
         self.last_ns = now_ns;
@@ -258,11 +270,8 @@ impl Auto {
                 let dwell = dwells.of(waits);
                 dwell.pass(span_ns as f64, active, load_ns, waits);
             }
-            Stage::Flushing { since_ns, left } => {
-                // A load above the capacity only falls when requests end. One request is always admitted.
-                let drained = load_ns as f64 <= self.capacity || active <= 1;
-                let flushed = *left <= 0.0 || now_ns.saturating_sub(*since_ns) > FLUSH_NS_MAX;
-                if drained && flushed {
+            Stage::Flushing(flush) => {
+                if flush.is_over(now_ns, active, load_ns, self.capacity) {
                     self.stage = Stage::Measuring(Dwells::default());
                 }
             }
@@ -271,11 +280,7 @@ impl Auto {
 
     pub(super) fn completed(&mut self, now_ns: u64, ended: Ended) {
         match &mut self.stage {
-            Stage::Flushing { since_ns, left } => {
-                if now_ns.saturating_sub(ended.service_ns) < *since_ns {
-                    *left -= 1.0;
-                }
-            }
+            Stage::Flushing(flush) => flush.completed(now_ns, ended),
             Stage::Measuring(dwells) => {
                 dwells.of(self.waits).completed(ended);
                 if let Some(measured) = dwells.waiting.measured(self.dwell_last) {
@@ -357,10 +362,7 @@ impl Auto {
 
     /// Waits for the requests inside to end, because they belong to another capacity.
     fn flush(&mut self, now_ns: u64) {
-        self.stage = Stage::Flushing {
-            since_ns: now_ns,
-            left: FLUSHED * self.active as f64,
-        };
+        self.stage = Stage::Flushing(Flush::begin(now_ns, self.active));
     }
 
     fn search(&mut self, now_ns: u64, mut search: Search, point: Point) {

@@ -4,7 +4,7 @@
 //! in microseconds (names without a unit). Our own columns name their unit.
 
 use shortline_gate::postgres::Table;
-use shortline_sched::admission::{CapacityState, TypeView};
+use shortline_sched::admission::{CapacityState, OpeningStage, TypeView};
 
 use shortline_gate::GateConfig;
 
@@ -193,6 +193,10 @@ fn gate(status: &Status) -> Table {
                 .map_or_else(|| no_capacity(status), milliseconds),
         ),
         ("capacity", status.settings.admission.capacity.clone()),
+        (
+            "opening",
+            opening(admission.opening.map(|opening| opening.stage)),
+        ),
         ("slowdown", format!("{:.3}", admission.slowdown)),
         ("sv_active", of_pool(|pool| pool.open - pool.idle)),
         ("sv_idle", of_pool(|pool| pool.idle)),
@@ -204,6 +208,17 @@ fn gate(status: &Status) -> Table {
             status.pool.map_or("off", |pool| pool.mode).to_owned(),
         ),
     ])
+}
+
+/// Whether the limit is above the capacity.
+fn opening(stage: Option<OpeningStage>) -> String {
+    let text = match stage {
+        None => "off",
+        Some(OpeningStage::Closed) => "closed",
+        Some(OpeningStage::Trying) => "trying",
+        Some(OpeningStage::Open) => "open",
+    };
+    text.to_owned()
 }
 
 /// The text for a missing capacity. In a dry run of `auto` it is not known.

@@ -143,6 +143,18 @@ function calibrated({ stage, trials, best }) {
     : `tried by calibration (${STAGES[stage] || stage}); best of ${trials} trials: ${found}.`;
 }
 
+const OPENING = {
+  closed: "",
+  trying: " Twice as much is tried in turns just now.",
+  open: " Opened up: this limit is above the capacity.",
+};
+
+function opened(opening) {
+  if (!opening || !opening.trials) return "";
+  const tried = ` ${count(opening.trials)} trials of a higher limit, ${count(opening.openings)} of them did clearly more.`;
+  return `${OPENING[opening.stage] || ""}${tried}`;
+}
+
 function showCapacity(settings, admission, note) {
   const { capacity_state: state, capacity_ns: capacity, totals } = admission;
   const unknown = state.reason === "not_known";
@@ -162,7 +174,7 @@ function showCapacity(settings, admission, note) {
   const escaped = totals.escaped ? ` ${count(totals.escaped)} let in because everything stood still.` : "";
   const tried = state.mode === "calibrate" && state.stage === "learning" ? "One request at a time" : now;
   const quiet = note ? ` ${note[0].toUpperCase()}${note.slice(1)}.` : "";
-  say("capacity", `${tried}, ${why}${quiet}${dry}${refused}${escaped}`);
+  say("capacity", `${tried}, ${why}${opened(admission.opening)}${quiet}${dry}${refused}${escaped}`);
 }
 
 // Where there is but one, there is nothing to see.

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use shortline_gate::GateConfig;
 use shortline_gate::classify::{Classifier, ClassifierConfig, Protocol};
-use shortline_sched::admission::{AdmissionConfig, Capacity, Order, Runaway, RunawayAction};
+use shortline_sched::admission::{
+    AdmissionConfig, Capacity, OpenUp, Order, Runaway, RunawayAction,
+};
 use shortline_sched::units::Span;
 
 use super::super::options::{GateOptions, PolicyName};
@@ -61,6 +63,7 @@ fn of_admission(options: &GateOptions) -> GateOptions {
         oldest_share: options.oldest_share,
         runaway: options.runaway,
         capacity: options.capacity,
+        open_up: options.open_up,
         queue_max: options.queue_max,
         wait_max: options.wait_max,
         shed: options.shed,
@@ -69,6 +72,7 @@ fn of_admission(options: &GateOptions) -> GateOptions {
         types_max: options.types_max,
         estimator: options.estimator,
         rule: options.rule.clone(),
+        tags_from: options.tags_from.clone(),
         tenant_by: options.tenant_by.clone(),
         tenant: options.tenant.clone(),
         unqueued_max: options.unqueued_max,
@@ -98,6 +102,7 @@ pub fn gate(given: &Given<'_, GateOptions>) -> Result<GateConfig, String> {
             oldest_share: merged.oldest_share.unwrap_or(admission.oldest_share),
             runaway: merged.runaway,
             capacity: merged.capacity.unwrap_or(Capacity::Auto),
+            open_up: merged.open_up.unwrap_or_default(),
             estimator: merged.estimator.unwrap_or(admission.estimator),
             queue_max: count(merged.queue_max, admission.queue_max),
             unqueued_max: count(merged.unqueued_max, admission.unqueued_max),
@@ -148,6 +153,7 @@ fn refuse_contradictions(given: &Given<'_, GateOptions>) -> Result<(), String> {
         ));
     }
     refuse_cancels_by_nobody(given)?;
+    refuse_opening_nothing(given)?;
     if merged.trial_time.is_some() && merged.capacity != Some(Capacity::Calibrate) {
         return Err(format!(
             "{}: is used by --capacity calibrate only: add that, or leave it out",
@@ -199,6 +205,26 @@ fn refuse_cancels_by_nobody(given: &Given<'_, GateOptions>) -> Result<(), String
     }
 }
 
+/// Refuses a limit to open up to that is no higher than the capacity, or where no capacity is to be exceeded.
+fn refuse_opening_nothing(given: &Given<'_, GateOptions>) -> Result<(), String> {
+    let Some(OpenUp::To(ceiling_ns)) = given.merged.open_up else {
+        return Ok(());
+    };
+    let is_dry = given.merged.dry_run == Some(true);
+    let problem = match given.merged.capacity {
+        Some(Capacity::Off | Capacity::Calibrate) => {
+            "is for --capacity TIME or auto: add one of them, or leave it out"
+        }
+        _ if is_dry => "means nothing in a dry run, in which nobody waits: leave one of them out",
+        Some(Capacity::Fixed(capacity_ns)) if ceiling_ns <= capacity_ns => {
+            "must be more than the capacity, which is the limit otherwise"
+        }
+        _ => return Ok(()),
+    };
+    let place = given.at(given.flags.open_up.is_some(), "open-up");
+    Err(format!("{place}: {problem}"))
+}
+
 /// The rules for the types of requests in `protocol`.
 ///
 /// # Errors
@@ -214,7 +240,7 @@ pub fn classifier(
         sources: given.merged.types_from.clone().unwrap_or(defaults.sources),
         tags_from: given.merged.tags_from.clone().unwrap_or_default(),
         tenant_by: tenants::tenant_by(given, protocol)?,
-        tenant_hosts: tenants::names(given),
+        tenant_names: tenants::names(given),
     };
     refuse_tags_of_nobody(given, &config)?;
     // The error names the rule. The line is that of the first rule.

@@ -39,7 +39,6 @@ fn refuse_for_http(given: &Given<'_, GateOptions>) -> Result<(), String> {
         tls_required,
         upstream_tls,
         types_from,
-        tags_from,
         admin_database,
         admin_users,
         stats_users,

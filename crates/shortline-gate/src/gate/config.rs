@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde::Serialize;
-use shortline_sched::admission::{
-    AdmissionConfig, AdmissionView, CapacityState, OldestWaiter, OpeningView, TenantLimits,
-    TenantView, Times, Totals, TypeView,
-};
+use shortline_sched::admission::{AdmissionConfig, TenantLimits};
+
+/// The state of a gate at one moment.
+pub use shortline_sched::admission::AdmissionView as GateSnapshot;
 
 /// The settings of a gate.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,72 +54,6 @@ impl GateConfig {
         AdmissionConfig {
             debt_wait_ns_max: self.admission.debt_wait_ns_max.min(half_ns),
             ..self.admission
-        }
-    }
-}
-
-/// The state of a gate at one moment.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct GateSnapshot {
-    /// Requests that wait.
-    pub waiting: usize,
-    /// Requests that were admitted and have not ended.
-    pub running: usize,
-    /// Those of them that are not paused.
-    pub active: usize,
-    /// The sum of the estimates of the active ones, in nanoseconds.
-    pub load_ns: u64,
-    /// The capacity: the most load that is admitted, in nanoseconds. `None` without a limit.
-    pub capacity_ns: Option<u64>,
-    /// How the capacity is set or found.
-    pub capacity_state: CapacityState,
-    /// Whether and how far the limit is above the capacity. `None` if it never is.
-    pub opening: Option<OpeningView>,
-    /// Service time over the load that a request adds. 1 unless the capacity is `auto`.
-    pub slowdown: f64,
-    /// The request that has waited longest so far. `None` while none waits.
-    pub oldest: Option<OldestWaiter>,
-    /// Counts since the start.
-    pub totals: Totals,
-    /// How long requests took.
-    pub times: Times,
-    /// Each tenant. The first one has all requests without another tenant.
-    pub tenants: Vec<TenantView>,
-    /// Each type. The first is the one that rare types share.
-    pub types: Vec<TypeView>,
-}
-
-impl From<AdmissionView> for GateSnapshot {
-    fn from(view: AdmissionView) -> Self {
-        let AdmissionView {
-            waiting,
-            running,
-            active,
-            load_ns,
-            capacity_ns,
-            capacity_state,
-            opening,
-            slowdown,
-            oldest,
-            totals,
-            times,
-            tenants,
-            types,
-        } = view;
-        Self {
-            waiting,
-            running,
-            active,
-            load_ns,
-            capacity_ns,
-            capacity_state,
-            opening,
-            slowdown,
-            oldest,
-            totals,
-            times,
-            tenants,
-            types,
         }
     }
 }

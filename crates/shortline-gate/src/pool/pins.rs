@@ -106,6 +106,16 @@ impl Pins {
         kept.ok().map(|_| self.pin(true))
     }
 
+    /// Why a session of a pool of transactions keeps its connection where a rule says so.
+    pub const OF_SESSIONS: &'static str = "its client's pool is one of sessions";
+
+    /// The answer to a session for which [`Self::keep`] has none left.
+    pub fn too_many_keep(reason: &str) -> String {
+        format!(
+            "the session would keep its connection, as {reason}, and too many do: raise --pool-size"
+        )
+    }
+
     /// Lets a session keep its connection to its end. Where others need one for each transaction, at least one is left
     /// for them.
     pub fn keep_for_session(self: &Arc<Self>) -> Option<Keeping> {

@@ -14,6 +14,7 @@ use crate::mysql::pool::backend::{Held, Kind, Login, clean, give_back};
 use crate::mysql::pool::entry::complaint_of;
 use crate::mysql::pool::settings::{Names, Settings, complete, look};
 use crate::mysql::reply::{Follower, Status, status_of_ok};
+use crate::pool::Pins;
 use crate::relay::{Exchange, Side, Stream};
 
 const QUERY: u8 = 0x03;
@@ -134,7 +135,7 @@ impl Pooled {
         if !self.member.is_of_transactions && self.pin.is_none() {
             self.pin = self.member.pool.common.pins.keep_for_session();
             if self.pin.is_none() {
-                self.refusal = Some(too_many_keep("its client's pool is one of sessions"));
+                self.refusal = Some(too_many_keep(Pins::OF_SESSIONS));
             }
         }
         if commands.is_empty() {
@@ -364,8 +365,5 @@ fn moved() -> Complaint {
 
 /// Too many sessions keep a connection for this one to keep one for this reason.
 fn too_many_keep(reason: &str) -> Complaint {
-    let message = format!(
-        "the session would keep its connection, as {reason}, and too many do: raise --pool-size"
-    );
-    Complaint::new(1226, "42000", message)
+    Complaint::new(1226, "42000", Pins::too_many_keep(reason))
 }

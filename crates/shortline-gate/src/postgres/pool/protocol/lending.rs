@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use super::{Dropping, Phase, Pooled};
+use crate::pool::Pins;
 use crate::postgres::connection::process_of;
 use crate::postgres::pool::Meant;
 use crate::postgres::pool::ask::ask;
@@ -143,7 +144,7 @@ impl Pooled {
         if !self.member.is_of_transactions && self.pin.is_none() {
             self.pin = self.member.pool.common.pins.keep_for_session();
             if self.pin.is_none() {
-                self.refusal = Some(too_many_keep("its client's pool is one of sessions"));
+                self.refusal = Some(too_many_keep(Pins::OF_SESSIONS));
                 return;
             }
         }
@@ -322,10 +323,7 @@ fn moved() -> Complaint {
 
 /// Too many sessions keep a connection for this one to keep one for this reason.
 fn too_many_keep(reason: &str) -> Complaint {
-    let message = format!(
-        "the session would keep its connection, as {reason}, and too many do: raise --pool-size"
-    );
-    Complaint::new("53300", message)
+    Complaint::new("53300", Pins::too_many_keep(reason))
 }
 
 /// Removes all session state from a connection, and gives it back.

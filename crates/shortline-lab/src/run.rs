@@ -4,12 +4,14 @@
 //! |---|---|
 //! | `study` | the interface that each kind of experiment implements |
 //! | `uplink`, `bookstore`, `application`, `adversary`, `throughput`, `memory` | one kind each |
+//! | `listening` | starts a program, and waits until it listens |
 //! | `folder`, `pass` | a report on a folder of results, and on several of them in one |
 
 mod adversary;
 mod application;
 mod bookstore;
 mod folder;
+mod listening;
 mod memory;
 pub mod pass;
 mod study;

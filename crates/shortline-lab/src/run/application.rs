@@ -31,6 +31,7 @@ use crate::LabError;
 use crate::study::application::{Design, Door};
 use crate::study::design::Experiment;
 use crate::study::plan::{read_json, write_json};
+use crate::study::stats::mean;
 
 /// The file with all results.
 const RESULTS: &str = "application.json";
@@ -198,12 +199,7 @@ impl Outcome {
         let done: Vec<&RequestRecord> = records.iter().filter(|record| record.ok()).collect();
         let mut times: Vec<f64> = done.iter().map(|record| record.response_time_s).collect();
         times.sort_unstable_by(f64::total_cmp);
-        let long: Vec<f64> = done
-            .iter()
-            .copied()
-            .filter(|record| is_longest(record))
-            .map(|record| record.response_time_s)
-            .collect();
+        let long: Vec<&RequestRecord> = done.iter().copied().filter(is_longest).collect();
         let ends = records
             .iter()
             .map(|record| record.at_s + record.response_time_s);
@@ -213,20 +209,15 @@ impl Outcome {
             seed,
             requests: records.len() as u64,
             done: done.len() as u64,
-            mean_s: mean(&times),
+            mean_s: mean(times.iter().copied()).unwrap_or(0.0),
             p99_s: percentile(&times, 0.99),
-            longest_mean_s: mean(&long),
+            longest_mean_s: mean(long.iter().map(|record| record.response_time_s)).unwrap_or(0.0),
             longest_done: long.len() as u64,
             longest_requests: records.iter().filter(is_longest).count() as u64,
             took_s: ends.fold(0.0, f64::max),
-            late_mean_s: mean(&late.collect::<Vec<f64>>()),
+            late_mean_s: mean(late).unwrap_or(0.0),
         }
     }
-}
-
-/// The mean; 0 of an empty sample.
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
 /// A percentile of a sorted sample; 0 of an empty one.

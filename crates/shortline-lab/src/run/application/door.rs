@@ -3,18 +3,16 @@
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::path::PathBuf;
 
 use shortline_testbed::process::Process;
-use shortline_testbed::{Place, Testbed, command, proc_fs};
+use shortline_testbed::{Testbed, command};
 
 use crate::LabError;
+use crate::run::listening::start;
 use crate::run::uplink::free_port;
 use crate::study::application::Door;
 
-/// How long a program may take to listen.
-const START_MAX: Duration = Duration::from_secs(10);
 const HAPROXY: &str = include_str!("../../../peers/haproxy.cfg");
 const ENVOY: &str = include_str!("../../../peers/envoy.yaml");
 
@@ -65,7 +63,7 @@ pub fn open(testbed: &Testbed, door: Door, behind: SocketAddr) -> Result<Option<
             (program, words(&flags))
         }
     };
-    let process = start(testbed, door, &program, &words, address)?;
+    let process = start(testbed, &door.to_string(), &program, &words, &[address])?;
     Ok(Some(Opened {
         _process: process,
         address,
@@ -92,25 +90,4 @@ fn keep(testbed: &Testbed, name: &str, text: &str) -> Result<String, LabError> {
     let path: PathBuf = testbed.out().join(name);
     fs::write(&path, text).map_err(LabError::file(&path))?;
     Ok(path.display().to_string())
-}
-
-/// Starts a program, and waits until it listens.
-fn start(
-    testbed: &Testbed,
-    door: Door,
-    program: &Path,
-    words: &[String],
-    address: SocketAddr,
-) -> Result<Process, LabError> {
-    let name = door.to_string();
-    let log = testbed.log(&name);
-    let mut process = Process::start(testbed, &Place::Here, program, words, &log)?;
-    let deadline = Instant::now() + START_MAX;
-    while !proc_fs::is_listening(process.pid(), address.port()) {
-        if process.ended().is_some() || Instant::now() > deadline {
-            return Err(LabError::failed(name, &process.last_words()));
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    Ok(process)
 }

@@ -6,20 +6,20 @@ use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use shortline_bookstore::{Database, Kind};
 use shortline_testbed::process::Process;
-use shortline_testbed::{Place, proc_fs};
 
 use super::Run;
 use super::visit::Visit;
 use crate::LabError;
+use crate::run::listening::start;
 use crate::run::uplink::free_port;
 use crate::study::shop::{Door, Load};
 
-/// How long a program may take to listen, and to end.
-const START_MAX: Duration = Duration::from_secs(10);
+/// How long a program may take to end.
+const STOP_MAX: Duration = Duration::from_secs(10);
 /// The template of PgBouncer's configuration.
 const PGBOUNCER: &str = include_str!("../../../peers/pgbouncer.ini");
 /// Debian's path of PgBouncer, whose folder is not in every PATH.
@@ -75,7 +75,7 @@ impl Opened {
     pub fn close(self) -> Result<(), LabError> {
         Ok(self
             .process
-            .stop_with(&[self.exit_code], self.name, START_MAX)?)
+            .stop_with(&[self.exit_code], self.name, STOP_MAX)?)
     }
 }
 
@@ -114,7 +114,7 @@ fn open_gate(
     words.extend(["--tags-from".to_owned(), "127.0.0.1".to_owned()]);
     words.extend_from_slice(flags);
     let program = visit.testbed.program();
-    let process = start(visit, "gate", program, &words, &[address, admin])?;
+    let process = start(visit.testbed, "gate", program, &words, &[address, admin])?;
     let opened = Opened {
         process,
         name: "gate",
@@ -149,7 +149,7 @@ fn open_pgbouncer(
     }
     words.push(configuration.display().to_string());
     let program = Path::new(PGBOUNCER_PROGRAM);
-    let process = start(visit, "pgbouncer", program, &words, &[address])?;
+    let process = start(visit.testbed, "pgbouncer", program, &words, &[address])?;
     let opened = Opened {
         process,
         name: "pgbouncer",
@@ -163,28 +163,6 @@ fn open_pgbouncer(
         ..behind
     };
     Ok((Some(opened), database))
-}
-
-/// Starts a program, and waits until it listens.
-fn start(
-    visit: &Visit<'_>,
-    name: &'static str,
-    program: &Path,
-    words: &[String],
-    addresses: &[SocketAddr],
-) -> Result<Process, LabError> {
-    let log = visit.testbed.log(name);
-    let mut process = Process::start(visit.testbed, &Place::Here, program, words, &log)?;
-    let deadline = Instant::now() + START_MAX;
-    let pid = process.pid();
-    let listens = |address: &SocketAddr| proc_fs::is_listening(pid, address.port());
-    while !addresses.iter().all(listens) {
-        if process.ended().is_some() || Instant::now() > deadline {
-            return Err(LabError::failed(name, &process.last_words()));
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    Ok(process)
 }
 
 /// The file of users, which PgBouncer and the gate's pool both read.

@@ -154,6 +154,26 @@ fn users_and_databases_keep_what_is_their_own() {
     start(&text, false);
 }
 
+/// Of a limit that nothing stands for only those lines are told that set it.
+#[test]
+fn limits_of_databases_beside_those_of_users_are_told_as_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pgbouncer.ini");
+    let ini = "[databases]\n* = host=127.0.0.1\nshop = host=127.0.0.1 max_db_client_connections=9\n\
+               [pgbouncer]\nlisten_addr = 127.0.0.1\nauth_file = userlist.txt\nmax_user_connections = 20\n\
+               max_db_client_connections = 30\n";
+    std::fs::write(&path, ini).unwrap();
+    let output = import(&path);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    let lost: Vec<&str> = text.lines().filter(|line| line.contains("LOST")).collect();
+    let of = |words: &str| lost.iter().filter(|line| line.contains(words)).count();
+    assert_eq!(of("max_user_connections = 20"), 1, "{text}");
+    assert_eq!(of("max_db_client_connections = 30"), 1, "{text}");
+    assert_eq!(of("shop = "), 1, "{text}");
+    assert_eq!(lost.len(), 3, "{text}");
+}
+
 #[test]
 fn tls_and_looked_up_users_are_translated() {
     let (text, code) = translated("secure.ini");

@@ -91,6 +91,10 @@ impl By {
 type LimitsFound = Result<Limits, TranslateError>;
 
 impl Limits {
+    fn are_any(self) -> bool {
+        self != Self::default()
+    }
+
     fn or(self, general: Self) -> Self {
         let own = |own, general| if own > 0 { own } else { general };
         Self {
@@ -148,7 +152,7 @@ impl<'a> Account<'a> {
         let name = &self.entry.key;
         let condition = match (self.by, name.as_str()) {
             (By::Database, ALL) => String::new(),
-            _ => format!("\n{} = {}", self.by.name(), quoted(&escaped(name))),
+            _ => format!("\n{} = {}", self.by.name(), quoted(&regex::escape(name))),
         };
         format!("\n[[gate.rule]]{condition}\n{}", keys.join("\n"))
     }
@@ -172,35 +176,52 @@ pub fn translate<'a>(
         let own: Vec<(&Account<'_>, Limits)> = of
             .map(|account| Ok((account, account.limits()?)))
             .collect::<Result<_, TranslateError>>()?;
-        let is_limited = |limits: &Limits| *limits != Limits::default();
-        if is_limited(&general) || own.iter().any(|(_, limits)| is_limited(limits)) {
+        if general.are_any() || own.iter().any(|(_, limits)| limits.are_any()) {
             limited.push((by, general, own));
         }
     }
     let mut limited = limited.into_iter();
     if let Some((by, general, own)) = limited.next() {
         translated.tenant_by = Some(by.name());
-        if general != Limits::default() {
+        if general.are_any() {
             translated.tables.push(general.table(ALL));
+        }
+        let mut transactions = Vec::new();
+        if general.running_max > 0 {
+            transactions.extend(settings.get("max_user_connections"));
         }
         for (account, limits) in own {
             // `*` of the databases has the general limits already.
-            if limits != Limits::default() && account.entry.key != ALL {
+            if limits.are_any() && account.entry.key != ALL {
                 let table = limits.or(general).table(&account.entry.key);
                 translated.tables.push(table);
             }
-            if translated.pool == MODE && limits.or(general).running_max > 0 {
-                let why = "max_user_connections: in a pool of sessions the gate limits transactions, not connections";
-                translated.lost.push((account.entry, why.to_owned()));
+            if limits.running_max > 0 {
+                transactions.push(account.entry);
             }
         }
-    }
-    for (_, _, own) in limited {
-        for (account, _) in own {
-            let why =
-                "max_db_client_connections: a client is of one tenant, and users have limits here";
-            translated.lost.push((account.entry, why.to_owned()));
+        if translated.pool == MODE {
+            let why = "max_user_connections: in a pool of sessions the gate limits transactions, not connections";
+            let lost = transactions.into_iter();
+            translated
+                .lost
+                .extend(lost.map(|entry| (entry, why.to_owned())));
         }
+    }
+    // Only databases can come second.
+    for (_, general, own) in limited {
+        let why =
+            "max_db_client_connections: a client is of one tenant, and users have limits here";
+        let mut lost = Vec::new();
+        if general.are_any() {
+            lost.extend(settings.get("max_db_client_connections"));
+        }
+        let own = own.into_iter().filter(|(_, limits)| limits.are_any());
+        lost.extend(own.map(|(account, _)| account.entry));
+        let lost = lost.into_iter();
+        translated
+            .lost
+            .extend(lost.map(|entry| (entry, why.to_owned())));
     }
     Ok(translated)
 }
@@ -260,16 +281,4 @@ fn mode_of(place: &str, value: &str) -> Result<&'static str, TranslateError> {
             what: "pool mode",
         }),
     }
-}
-
-/// A regular expression for this name and no other.
-fn escaped(name: &str) -> String {
-    let mut escaped = String::new();
-    for c in name.chars() {
-        if "\\.+*?()|[]{}^$#&-~".contains(c) {
-            escaped.push('\\');
-        }
-        escaped.push(c);
-    }
-    escaped
 }

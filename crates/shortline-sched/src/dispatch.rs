@@ -126,7 +126,7 @@ impl Dispatcher {
         }
     }
 
-    /// The server for a job of this size, and the work of each server's queue.
+    /// The server for a job of this size; `queues` has the queue of each.
     pub fn dispatch(&mut self, size: f64, queues: &[Queued]) -> usize {
         let mut safe = vec![true; self.turns.len()];
         if let Some(guardrails) = &mut self.guardrails {

@@ -276,7 +276,7 @@ fn rules_on_runaways_and_sessions_that_cannot_be_are_refused_in_one_line() {
     let http = "http --upstream db:5432";
     let error = refused(http, "[[gate.rule]]\npool = \"session\"\n");
     assert!(
-        error.contains("pool means nothing") || error.contains("pool: takes"),
+        error.contains("rule 1: pool: takes --pool transaction"),
         "{error}"
     );
 }

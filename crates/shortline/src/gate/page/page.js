@@ -143,23 +143,22 @@ function calibrated({ stage, trials, best }) {
     : `tried by calibration (${STAGES[stage] || stage}); best of ${trials} trials: ${found}.`;
 }
 
-const OPENING = {
-  closed: "",
-  trying: " Twice as much is tried in turns just now.",
-  open: " Opened up: this limit is above the capacity.",
-};
-
+// That the gate has opened up is in the note.
 function opened(opening) {
-  if (!opening || !opening.trials) return "";
-  const tried = ` ${count(opening.trials)} trials of a higher limit, ${count(opening.openings)} of them did clearly more.`;
-  return `${OPENING[opening.stage] || ""}${tried}`;
+  if (!opening) return "";
+  const trying = opening.stage === "trying" ? " A higher limit is tried in turns just now." : "";
+  const tried = opening.trials
+    ? ` ${count(opening.trials)} trials of a higher limit, ${count(opening.openings)} of them did clearly more.` : "";
+  return trying + tried;
 }
 
 function showCapacity(settings, admission, note) {
   const { capacity_state: state, capacity_ns: capacity, totals } = admission;
   const unknown = state.reason === "not_known";
   const now = capacity !== null ? time(capacity) : unknown ? "Not known" : "No limit";
-  let why = { off: "off: everything is admitted at once.", fixed: "fixed by --capacity." }[state.mode];
+  const set = admission.opening ? admission.opening.closed_ns : capacity;
+  const fixed = capacity > set ? `above the ${time(set)} of --capacity.` : "fixed by --capacity.";
+  let why = { off: "off: everything is admitted at once.", fixed }[state.mode];
   if (state.mode === "auto") {
     why = `found continuously: ${REASONS[state.reason] || state.reason}. `
       + `Measured ${count(state.measurements)} times, changes of the backend noticed: ${count(state.changes)}; `

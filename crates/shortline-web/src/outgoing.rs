@@ -17,10 +17,14 @@ use shortline_link::{Grant, JobHandle};
 
 use crate::account::Account;
 use crate::proxy::Relayed;
-use crate::site::{KERNEL_COPY_BYTES_MIN, OpenFile, PlanBody, Segment};
+use crate::site::{KERNEL_COPY_BYTES_MIN, KernelCopy, OpenFile, PlanBody, Segment};
 
-/// The most bytes read at a time from a file that is not in memory.
-const READ_BYTES: usize = 64 * 1024;
+/// The most bytes read at a time from a file that is not in memory, and written at a time by a response that is not
+/// scheduled: twice as fast as 256 KiB.
+const READ_BYTES: u32 = 64 * 1024;
+/// The most bytes of the kernel's copy of a file sent at a time by a response that is not scheduled. The socket takes
+/// what it has room for.
+const COPY_BYTES: u32 = 1 << 30;
 /// A grant allows at least a chunk of this size, however much of it the head took.
 const CHUNK_BYTES_MIN: u32 = 512;
 
@@ -118,7 +122,10 @@ impl Outgoing {
                 *self.grant.insert(grant)
             }
         };
-        let granted = grant.bytes.saturating_sub(overhead).max(CHUNK_BYTES_MIN);
+        let granted = match grant.bytes {
+            u32::MAX => self.unscheduled_bytes(),
+            bytes => bytes.saturating_sub(overhead).max(CHUNK_BYTES_MIN),
+        };
         Poll::Ready(Ok(Some(granted.min(bytes_max))))
     }
 
@@ -249,6 +256,23 @@ impl Outgoing {
         }
     }
 
+    /// What to hand over at once where no grant limits it. The kernel's copy of a file is sent whole: the kernel
+    /// then fills its packets, and 1 MB takes two thirds of the processor time that it takes in pieces.
+    fn unscheduled_bytes(&self) -> u32 {
+        let first = match &self.content {
+            Content::Segments(segments) => segments.front(),
+            Content::Relayed(_) => None,
+        };
+        match first {
+            Some(Segment::File { file, len, .. })
+                if kernel_copy(file, *len, self.framing.chunk_bytes > 0).is_some() =>
+            {
+                COPY_BYTES
+            }
+            _ => READ_BYTES,
+        }
+    }
+
     /// How much to read of a file on disk: a chunk of `bytes_max` and as many of whole grants as fit. What is
     /// over would leave alone, as a short chunk that costs a turn and a packet.
     fn read_bytes(&self, bytes_max: u32) -> usize {
@@ -256,11 +280,12 @@ impl Outgoing {
         let following = granted.saturating_sub(self.framing.chunk_bytes);
         let following = following.max(CHUNK_BYTES_MIN) as usize;
         let first = bytes_max as usize;
-        first + READ_BYTES.saturating_sub(first) / following * following
+        first + (READ_BYTES as usize).saturating_sub(first) / following * following
     }
 
     /// Up to `bytes_max` bytes, which must be in memory.
     fn next_chunk(&mut self, bytes_max: u32) -> io::Result<Bytes> {
+        let framed = self.framing.chunk_bytes > 0;
         let segments = match &mut self.content {
             Content::Segments(segments) => segments,
             Content::Relayed(relayed) => return Ok(relayed.take(bytes_max as usize)),
@@ -273,12 +298,7 @@ impl Outgoing {
             Segment::Bytes(bytes) => bytes.split_to(length),
             Segment::File { file, offset, len } => {
                 let chunk = self.ahead.split_to(length.min(self.ahead.len()));
-                // Over plain HTTP/1.1 the socket gets these very bytes, so it may send the kernel's
-                // copy instead.
-                if self.framing.chunk_bytes == 0
-                    && chunk.len() >= KERNEL_COPY_BYTES_MIN
-                    && let Some(copy) = file.in_kernel()
-                {
+                if let Some(copy) = kernel_copy(file, chunk.len() as u64, framed) {
                     self.account.connection().watch.offer_copy(copy);
                 }
                 *offset += chunk.len() as u64;
@@ -300,6 +320,13 @@ impl Outgoing {
         let read = disk.read(file, offset, length, remaining_bytes, client);
         self.reading = Some(Box::pin(read));
     }
+}
+
+/// The kernel's copy of a file, if the socket may send it instead of the next `len` bytes: without frames or TLS
+/// around them the socket gets the very bytes of the file.
+fn kernel_copy(file: &OpenFile, len: u64, framed: bool) -> Option<&Arc<KernelCopy>> {
+    let may = !framed && len >= KERNEL_COPY_BYTES_MIN as u64;
+    may.then(|| file.in_kernel()).flatten()
 }
 
 impl Content {

@@ -13,15 +13,16 @@ use super::transport::TransportHandle;
 use crate::connections::ConnectionId;
 use crate::queue::{Length, Queue, Whole};
 
-/// Leave to hand over up to so many payload bytes, framing and head included.
+/// Leave to hand over up to so many payload bytes, framing and head included. [`u32::MAX`] to a job that is not
+/// scheduled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grant {
     /// Payload bytes of the connection.
     pub bytes: u32,
 }
 
-/// What an unscheduled job may send at once: twice as fast as writes of 256 KiB.
-const UNSCHEDULED: Grant = Grant { bytes: 64 * 1024 };
+/// An unscheduled job may send all it has.
+const UNSCHEDULED: Grant = Grant { bytes: u32::MAX };
 
 /// A response on the link, until it is dropped.
 pub struct JobHandle(Option<Scheduled>);

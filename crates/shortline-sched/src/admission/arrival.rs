@@ -156,7 +156,7 @@ impl Admission {
                 self.tenants.get(tenant).waiting == 0
             }
         };
-        let load_ns = self.types.load_ns(kind);
+        let load_ns = self.control.adds_ns(self.types.load_ns(kind));
         self.has_place()
             && self.is_within_limits(tenant, load_ns)
             && (self.dry_run || first && self.tenants.would_be_next(tenant) && self.fits(load_ns))

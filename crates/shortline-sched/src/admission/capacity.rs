@@ -90,6 +90,19 @@ impl Control {
         raised_ns.or_else(|| self.way.limit_ns())
     }
 
+    /// What a request of this estimate adds to the load: the estimate, or under `auto` as much as every other.
+    pub(super) fn adds_ns(&self, estimate_ns: u64) -> u64 {
+        match &self.way {
+            Way::Auto(auto) => auto.each_ns().unwrap_or(estimate_ns),
+            _ => estimate_ns,
+        }
+    }
+
+    /// Whether every request adds as much as every other, however long it takes.
+    pub(super) fn counts_alike(&self) -> bool {
+        matches!(&self.way, Way::Auto(auto) if auto.each_ns().is_some())
+    }
+
     /// This many may run whatever they add to the load: one, so that work goes on, or more before `auto` has
     /// measured anything.
     pub(super) fn free(&self) -> usize {

@@ -35,6 +35,9 @@ impl Admission {
         let Some(capacity_ns) = self.control.limit_ns() else {
             return;
         };
+        if self.control.counts_alike() {
+            return;
+        }
         let slowdown = self.types.slowdown();
         for running in self.requests.running_all_mut() {
             let used_ns = running.service_ns(now_ns);

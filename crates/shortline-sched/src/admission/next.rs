@@ -67,7 +67,7 @@ impl Admission {
             kind,
             turn,
             estimate_ns,
-            load_ns: estimate_ns.min(most_ns.max(1)),
+            load_ns: self.control.adds_ns(estimate_ns).min(most_ns.max(1)),
             is_unqueued: false,
         })
     }
@@ -82,7 +82,7 @@ impl Admission {
             kind,
             turn: Turn::Policy,
             estimate_ns,
-            load_ns: estimate_ns,
+            load_ns: self.control.adds_ns(estimate_ns),
             is_unqueued: true,
         })
     }

@@ -16,6 +16,7 @@ mod orders;
 mod plant;
 mod server;
 mod starving;
+mod surges;
 mod tenants;
 
 use plant::Plant;

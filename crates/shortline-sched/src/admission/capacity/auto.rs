@@ -1,11 +1,15 @@
 //! `auto`: the capacity at which the backend does most work, found and followed while it works.
 //!
+//! **What is limited is how many run at once.** From the first measurement on, each request adds the same to the load, as
+//! much as the mean one. 002 adds up estimates (3.2), as a capacity that an operator gives does. But a backend depends on
+//! the number: at 400 ms one report leaves three of four processors idle, and a hundred short requests may run. No sum is
+//! right for every mix, and the order itself changes the mix (measured: `tests/plants/surges.rs`).
+//!
 //! The capacity stays for a *dwell* of a quarter of a second or more ([`super::dwell`]). The work
 //! completed per second is measured in it. Then the capacity moves:
 //!
 //! - **Searching.** Nothing is known at first, so a sum of estimates has no meaning yet. Four requests
-//!   may run whatever they add. A search begins at the capacity that they add up to, first up and then
-//!   down ([`super::search`]).
+//!   may run whatever they add. A search begins at four, first up and then down ([`super::search`]).
 //! - **Tracking.** A parabola through nearby measurements ([`super::curve`]) gives the top and its
 //!   error. The capacity moves towards the top, within a trust region. It probes above and below by half
 //!   of the top's error, but by at least 5 %. The probes are part of normal operation.
@@ -29,7 +33,9 @@
 //! adaptive limiter). It does not probe a minimum by pinning concurrency (Envoy #11579), and does not mix
 //! the latencies of types (Netflix concurrency-limits #37, #165).
 
-use serde::Serialize;
+mod view;
+
+pub use view::{AutoReason, AutoView};
 
 use super::Ended;
 use super::curve::{Curve, Fit, Point};
@@ -73,64 +79,6 @@ const PREDICTION_ERROR: f64 = 0.02;
 /// After this long without a measurement, in nanoseconds, the capacity is doubted.
 const TRUST_NS: u64 = 30_000_000_000;
 
-/// The reason for the present capacity.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum AutoReason {
-    /// Nothing has been measured yet.
-    Starting,
-    /// It doubles as long as that does more work.
-    Rising,
-    /// It is halved as long as that does not do less work.
-    Falling,
-    /// No request waits, so another capacity would change nothing.
-    NobodyWaits,
-    /// A larger capacity does more work, with confidence.
-    MoreIsBetter,
-    /// A smaller capacity does more work, with confidence.
-    LessIsBetter,
-    /// Near the top, as far as can be measured.
-    AtTheTop,
-    /// The backend has changed, and is learnt anew.
-    BackendChanged,
-    /// In a dry run: no load was seen at which less work was done than at a smaller one.
-    NotKnown,
-}
-
-/// The state of `auto`.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct AutoView {
-    /// The reason for the present capacity.
-    pub reason: AutoReason,
-    /// The capacity around which it probes, in nanoseconds. If it is not known, the largest load seen.
-    pub center_ns: u64,
-    /// Work completed per second in the last measurement, in seconds of load.
-    pub work_rate: f64,
-    /// By how many per cent the work grows per per cent of capacity, less the 0.02 that more capacity must bring.
-    pub slope: f64,
-    /// The standard deviation of the slope.
-    pub slope_error: f64,
-    /// The number of measurements.
-    pub measurements: u64,
-    /// How many times a change of the backend was noticed.
-    pub changes: u64,
-}
-
-impl AutoView {
-    /// The view before any measurement.
-    pub(super) fn new(reason: AutoReason) -> Self {
-        Self {
-            reason,
-            center_ns: 0,
-            work_rate: 0.0,
-            slope: 0.0,
-            slope_error: 0.0,
-            measurements: 0,
-            changes: 0,
-        }
-    }
-}
-
 #[derive(Debug)]
 pub(in crate::admission) struct Auto {
     capacity: f64,
@@ -150,8 +98,8 @@ pub(in crate::admission) struct Auto {
     surprise: f64,
     /// The factor by which variances exceed those from service times alone.
     inflation: f64,
-    /// The capacity below which requests run one at a time.
-    alone: f64,
+    /// What each request adds to the load, in nanoseconds; none before the first measurement.
+    each: Option<f64>,
     stage: Stage,
     last_ns: u64,
     /// Whether requests waited in the last interval.
@@ -202,7 +150,7 @@ impl Default for Auto {
             curve: Curve::default(),
             surprise: 0.0,
             inflation: 1.0,
-            alone: CAPACITY_MIN,
+            each: None,
             stage: Stage::Measuring(Dwells::default()),
             last_ns: 0,
             waits: false,
@@ -228,6 +176,24 @@ impl Auto {
         } else {
             1
         }
+    }
+
+    /// What a request adds to the load whatever its estimate; `None` before anything has been measured.
+    pub(super) fn each_ns(&self) -> Option<u64> {
+        self.each.map(|each| each as u64)
+    }
+
+    /// The least capacity: one request.
+    fn each(&self) -> f64 {
+        self.each.unwrap_or(CAPACITY_MIN)
+    }
+
+    /// From the first measurement on, each request adds as much as the mean one did in it.
+    fn count_alike(&mut self, measured: Measured) {
+        let each = self
+            .each
+            .get_or_insert(measured.estimate_ns.max(CAPACITY_MIN));
+        self.view.each_ns = *each as u64;
     }
 
     pub(super) fn view(&self) -> AutoView {
@@ -295,7 +261,7 @@ impl Auto {
 
     fn decide(&mut self, now_ns: u64, measured: Measured) {
         self.dwell_last = measured.span;
-        self.alone = measured.alone_ns.max(CAPACITY_MIN);
+        self.count_alike(measured);
         self.view.work_rate = measured.work_rate;
         self.view.measurements += 1;
         let last_ns = std::mem::replace(&mut self.measured_ns, now_ns);
@@ -323,7 +289,7 @@ impl Auto {
             return;
         }
         self.dwell_last = measured.span;
-        self.alone = measured.alone_ns.max(CAPACITY_MIN);
+        self.count_alike(measured);
         let load = self.point(now_ns, measured.load, measured);
         let needed = (2.0 * measured.load_max as f64).ln();
         self.look_below(now_ns, measured, load, (self.center.min(needed), GENTLE));
@@ -347,7 +313,7 @@ impl Auto {
         self.lookout.look(now_ns, measured);
         self.curve.clear();
         self.curve.add(point);
-        let (search, next) = Search::below(point, back, step, self.alone.ln());
+        let (search, next) = Search::below(point, back, step, self.each().ln());
         self.follow(now_ns, search, next);
     }
 
@@ -366,11 +332,10 @@ impl Auto {
     }
 
     fn search(&mut self, now_ns: u64, mut search: Search, point: Point) {
-        let (begin, least) = ((FREE as f64 * self.alone).ln(), self.alone.ln());
+        let (begin, least) = ((FREE as f64 * self.each()).ln(), self.each().ln());
         let rises = matches!(search, Search::Rising { .. });
-        // In the first measurement more than the capacity was inside. Below `least` requests run one at a
-        // time. Neither can be compared. Long requests end late, so `least` grows.
-        if rises && (self.view.measurements == 1 && point.x < begin || point.x < least) {
+        // In the first measurement more than the capacity was inside, so it cannot be compared.
+        if rises && self.view.measurements == 1 && point.x < begin {
             self.view.reason = AutoReason::Rising;
             self.curve.clear();
             self.center = begin;
@@ -412,7 +377,7 @@ impl Auto {
         self.spread = (fit.step_error() / 2.0).clamp(PROBE_MIN, PROBE_MAX);
         self.phase = (self.phase + 1) % PROBES.len();
         let probe = if limited { 0.0 } else { PROBES[self.phase] };
-        self.center = self.center.max(self.alone.ln());
+        self.center = self.center.max(self.each().ln());
         self.move_to(self.center + probe * self.spread);
         self.show(&fit);
         if changed {
@@ -474,7 +439,8 @@ impl Auto {
     }
 
     fn move_to(&mut self, x: f64) {
-        let bounded = |x: f64| x.exp().clamp(self.alone.max(CAPACITY_MIN), CAPACITY_MAX);
+        let least = self.each();
+        let bounded = |x: f64| x.exp().clamp(least, CAPACITY_MAX);
         self.capacity = bounded(x);
         self.view.center_ns = bounded(self.center) as u64;
         self.center = self.center.min(CAPACITY_MAX.ln());

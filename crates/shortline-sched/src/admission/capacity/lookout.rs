@@ -80,6 +80,7 @@ mod tests {
             work_rate: 1.0,
             variance: 1e-4,
             alone_ns: 1e6,
+            estimate_ns: 1e6,
         }
     }
 

@@ -137,6 +137,7 @@ mod tests {
             work_rate,
             variance: 1e-4,
             alone_ns: 1.0,
+            estimate_ns: 1.0,
         });
     }
 

@@ -160,7 +160,8 @@ function showCapacity(settings, admission, note) {
   const fixed = capacity > set ? `above the ${time(set)} of --capacity.` : "fixed by --capacity.";
   let why = { off: "off: everything is admitted at once.", fixed }[state.mode];
   if (state.mode === "auto") {
-    why = `found continuously: ${REASONS[state.reason] || state.reason}. `
+    const alike = state.each_ns ? `${Math.max(1, Math.round(capacity / state.each_ns))} requests at once, ` : "";
+    why = `${alike}found continuously: ${REASONS[state.reason] || state.reason}. `
       + `Measured ${count(state.measurements)} times, changes of the backend noticed: ${count(state.changes)}; `
       + `services take ${admission.slowdown.toFixed(2)} times as long as alone.`;
   }

@@ -22,9 +22,12 @@ use crate::site::{KERNEL_COPY_BYTES_MIN, KernelCopy, OpenFile, PlanBody, Segment
 /// The most bytes read at a time from a file that is not in memory, and written at a time by a response that is not
 /// scheduled: twice as fast as 256 KiB.
 const READ_BYTES: u32 = 64 * 1024;
-/// The most bytes of the kernel's copy of a file sent at a time by a response that is not scheduled. The socket takes
-/// what it has room for.
-const COPY_BYTES: u32 = 1 << 30;
+/// The most bytes of the kernel's copy of a file handed over at a time by a response that is not scheduled. The socket
+/// takes what it has room for.
+const COPY_BYTES_MAX: u64 = 1 << 30;
+/// Pieces of the kernel's copy end at its pages. A piece that begins inside a page takes one more reference than fits
+/// into a packet.
+const PAGE_BYTES: u64 = 4096;
 /// A grant allows at least a chunk of this size, however much of it the head took.
 const CHUNK_BYTES_MIN: u32 = 512;
 
@@ -256,21 +259,27 @@ impl Outgoing {
         }
     }
 
-    /// What to hand over at once where no grant limits it. The kernel's copy of a file is sent whole: the kernel
-    /// then fills its packets, and 1 MB takes two thirds of the processor time that it takes in pieces.
+    /// What to hand over at once where no grant limits it. The kernel's copy of a file is sent in one piece: the kernel
+    /// then fills its packets, and 1 MB takes two thirds of the processor time that it takes in many. Only its end
+    /// follows by itself, so that the response counts as being sent until nearly all is with the kernel.
     fn unscheduled_bytes(&self) -> u32 {
-        let first = match &self.content {
-            Content::Segments(segments) => segments.front(),
-            Content::Relayed(_) => None,
+        let Content::Segments(segments) = &self.content else {
+            return READ_BYTES;
         };
-        match first {
-            Some(Segment::File { file, len, .. })
-                if kernel_copy(file, *len, self.framing.chunk_bytes > 0).is_some() =>
-            {
-                COPY_BYTES
-            }
-            _ => READ_BYTES,
+        let Some(&Segment::File {
+            ref file,
+            offset,
+            len,
+        }) = segments.front()
+        else {
+            return READ_BYTES;
+        };
+        if kernel_copy(file, len, self.framing.chunk_bytes > 0).is_none() {
+            return READ_BYTES;
         }
+        let most = len.saturating_sub(READ_BYTES.into()).min(COPY_BYTES_MAX);
+        let end = (offset + most) / PAGE_BYTES * PAGE_BYTES;
+        u32::try_from(end.saturating_sub(offset)).map_or(READ_BYTES, |bytes| bytes.max(READ_BYTES))
     }
 
     /// How much to read of a file on disk: a chunk of `bytes_max` and as many of whole grants as fit. What is

@@ -18,7 +18,8 @@ const CONNECTIONS: usize = 7;
 const STEPS: usize = 100;
 const SEEDS: u64 = 40;
 
-/// What a session may say. `{n}` is a small number, `{db}` begins the names of its databases, `{s}` is of the session.
+/// What a session may say. `{n}` is a small number, `{db}` begins the names of its databases, `{s}` is of the session, `{seed}` of the play: the
+/// server gives a lock back some time after its connection has gone.
 const STATEMENTS: &[&str] = &[
     "SELECT {n}",
     "SELECT nothing",
@@ -74,8 +75,8 @@ const STATEMENTS: &[&str] = &[
     "SET last_insert_id = {n}",
     "LOCK TABLES {db}_a.t{s} WRITE",
     "UNLOCK TABLES",
-    "SELECT GET_LOCK('{db}{s}', 0)",
-    "SELECT RELEASE_LOCK('{db}{s}')",
+    "SELECT GET_LOCK('{db}{s}of{seed}', 0)",
+    "SELECT RELEASE_LOCK('{db}{s}of{seed}')",
     "PREPARE p FROM 'SELECT {n} + 100'",
     "DEALLOCATE PREPARE p",
     "CALL {db}_a.p()",
@@ -83,7 +84,7 @@ const STATEMENTS: &[&str] = &[
     "HANDLER h CLOSE",
     "SET session_track_schema = OFF",
     "/*!50000SET @a = 5{n}*/",
-    "SELECT /*!50000GET_LOCK('{db}{s}', 0)*/",
+    "SELECT /*!50000GET_LOCK('{db}{s}of{seed}', 0)*/",
     "CREATE /*M!100100TEMPORARY*/ TABLE temp SELECT {n} n",
     "/*!SET time_zone = '-0{n}:00'*/",
     "SET @@session.time_zone = '+0{n}:30', @b = {n}",
@@ -111,7 +112,7 @@ const QUESTIONS: &[&str] = &[
     "SELECT SUM(n) FROM temp",
     "SELECT 1 FROM here",
     "EXECUTE p",
-    "SELECT IS_USED_LOCK('{db}{s}') = CONNECTION_ID()",
+    "SELECT IS_USED_LOCK('{db}{s}of{seed}') = CONNECTION_ID()",
     "HANDLER h READ FIRST",
 ];
 
@@ -209,7 +210,8 @@ async fn play(server: &Server, gated: &Gated, seed: u64) {
         let statement = list.choose(&mut random).unwrap();
         let statement = statement
             .replace("{n}", &random.random_range(1..4).to_string())
-            .replace("{s}", &session.to_string());
+            .replace("{s}", &session.to_string())
+            .replace("{seed}", &seed.to_string());
         let found = answer(pooled, &statement.replace("{db}", "pooled")).await;
         let expected = answer(own, &statement.replace("{db}", "own")).await;
         let found: Vec<String> = found

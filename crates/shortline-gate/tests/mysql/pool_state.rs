@@ -18,8 +18,8 @@ const CONNECTIONS: usize = 7;
 const STEPS: usize = 100;
 const SEEDS: u64 = 40;
 
-/// What a session may say. `{n}` is a small number, `{db}` begins the names of its databases, `{s}` is of the session, `{seed}` of the play: the
-/// server gives a lock back some time after its connection has gone.
+/// What a session may say. `{n}` is a small number, `{db}` begins the names of its databases, `{s}` is of the session,
+/// and `{seed}` of the play: the server gives a lock back some time after its connection has gone.
 const STATEMENTS: &[&str] = &[
     "SELECT {n}",
     "SELECT nothing",

@@ -27,6 +27,7 @@ use std::time::Duration;
 use parking_lot::{Mutex, RwLock};
 use shortline_base::throttle::Throttle;
 use shortline_sched::admission::{Admission, Kept, NewRequest, Refusal, TenantId, TypeId};
+use tokio::runtime;
 use tokio::time::{Instant, sleep_until};
 
 pub use admitted::Admitted;
@@ -38,6 +39,9 @@ pub use doors::{Closed, DoorError};
 use locks::Locks;
 pub use question::Question;
 use waiting::{Waiters, Waiting};
+
+/// The least time between two looks at what time alone lets start.
+const WATCH_PAUSE: Duration = Duration::from_millis(10);
 
 /// A gate in front of a backend. A handle: clones share it.
 #[derive(Clone, Debug)]
@@ -250,7 +254,6 @@ impl Gate {
             admission.reconfigure(now_ns, &old.admission(), &config.admission());
         });
         self.set_tenants(&config.tenants);
-        self.watch_if_any_waits();
         self.each_beside(|gate| gate.reconfigure(config));
     }
 
@@ -279,28 +282,24 @@ impl Gate {
             .admission
             .is_waiting(id)
             .then(|| state.waiters.enter(id));
-        let watch = told.is_some()
-            && state.admission.next_change_ns().is_some()
-            && !std::mem::replace(&mut state.watched, true);
+        let begins = told.is_some() && state.begins_watch();
         drop(state);
         woken.wake();
-        if watch {
-            tokio::spawn(self.clone().watch());
-        }
+        self.watch_if(begins);
         Ok(match told {
             Some(told) => Arrival::Waits(Waiting::new(self.clone(), id, arrival, told, slot)),
             None => Arrival::Admitted(Admitted::new(self.clone(), id, Duration::ZERO, slot)),
         })
     }
 
-    /// Starts the task of `watch` if it does not run and something can become due.
-    fn watch_if_any_waits(&self) {
-        let mut state = self.0.state.lock();
-        let begins = state.admission.next_change_ns().is_some()
-            && !std::mem::replace(&mut state.watched, true);
-        drop(state);
-        if begins {
-            tokio::spawn(self.clone().watch());
+    /// Starts the task of `watch`. Without a runtime nobody waits.
+    fn watch_if(&self, begins: bool) {
+        if !begins {
+            return;
+        }
+        match runtime::Handle::try_current() {
+            Ok(runtime) => drop(runtime.spawn(self.clone().watch())),
+            Err(_) => self.0.state.lock().watched = false,
         }
     }
 
@@ -311,7 +310,9 @@ impl Gate {
             let Some(next_ns) = next_ns.or_else(|| self.watched_until_now()) else {
                 return;
             };
-            sleep_until(self.0.origin + Duration::from_nanos(next_ns)).await;
+            // Whatever it waits for, it does not ask again and again.
+            let not_before = Instant::now() + WATCH_PAUSE;
+            sleep_until(not_before.max(self.0.origin + Duration::from_nanos(next_ns))).await;
         }
     }
 
@@ -333,8 +334,11 @@ impl Gate {
         let mut state = self.0.state.lock();
         let answer = change(&mut state.admission, now_ns);
         let woken = state.admit_waiting(now_ns);
+        // With a place that has become free, time may let a request start that it did not before.
+        let begins = state.begins_watch();
         drop(state);
         woken.wake();
+        self.watch_if(begins);
         answer
     }
 
@@ -351,6 +355,11 @@ enum Arrival {
 }
 
 impl State {
+    /// Whether the task of `Gate::watch` must be started: it does not run, and something can become due.
+    fn begins_watch(&mut self) -> bool {
+        self.admission.next_change_ns().is_some() && !std::mem::replace(&mut self.watched, true)
+    }
+
     /// Admits all requests that may run.
     fn admit_waiting(&mut self, now_ns: u64) -> waiting::Woken {
         let mut woken = waiting::Woken::default();

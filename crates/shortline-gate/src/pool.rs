@@ -47,8 +47,10 @@ pub struct Counts {
     pub total: usize,
     /// Of these, lent to no session.
     pub idle: usize,
-    /// Sessions that wait for a connection.
+    /// Sessions that wait for a connection, or for room to open one.
     pub waiting: usize,
+    /// Sessions whose connection is being opened. They take one that comes back before.
+    pub opening: usize,
 }
 
 /// How long connections are lent for.

@@ -221,9 +221,12 @@ impl Admission {
     }
 
     /// When to call [`Self::admit_next`] even if nothing happens before. `None` if time alone lets no
-    /// request start.
+    /// request start, as when all places are taken. Any other call may change it.
     pub fn next_change_ns(&self) -> Option<u64> {
-        if self.waiting() == 0 || self.is_paused {
+        if self.waiting() == 0 || !self.has_place() {
+            return None;
+        }
+        if self.unqueued.is_empty() && !self.tenants.any_waiting_has_place() {
             return None;
         }
         Some(self.progress_ns.saturating_add(self.stall_ns?))

@@ -8,12 +8,14 @@
 //! | `postgres`, `mysql` | the protocols, from both ends |
 //! | `client` | what a client does, and what it must see |
 //! | `arena` | all of them together |
+//! | `pool` | the same for PostgreSQL's pool |
 
 mod answer;
 mod arena;
 mod client;
 mod database;
 mod mysql;
+mod pool;
 mod postgres;
 mod scenario;
 
@@ -25,12 +27,15 @@ use arena::Arena;
 use database::Database;
 use scenario::Scenario;
 
-/// Runs what `seed` draws.
+/// Runs what `seed` draws: of an odd seed a pool, of an even one a gate whose clients have connections of their own.
 ///
 /// # Panics
 /// No runtime can be created.
 #[must_use]
 pub fn simulate_gate(seed: u64, traced: bool) -> Run {
+    if seed % 2 == 1 {
+        return pool::simulate(seed, traced);
+    }
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let scenario = Scenario::draw(&mut random);
     live_in_world(seed, random.random(), traced, move |world| {

@@ -61,6 +61,8 @@ pub enum Fault {
         /// What is wrong.
         what: String,
     },
+    /// The same is done again and again, and no time passes.
+    Spins,
     /// More was held than is allowed.
     Unbounded {
         /// What.
@@ -89,6 +91,7 @@ impl fmt::Display for Fault {
                 write!(formatter, "{whose}: ended {times} times by the access log")
             }
             Self::Upload { whose, what } => write!(formatter, "{whose}: the backend got {what}"),
+            Self::Spins => formatter.write_str("it goes on and on, and no time passes"),
             Self::Unbounded { what } => write!(formatter, "beyond its bound: {what}"),
         }
     }

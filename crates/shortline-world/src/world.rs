@@ -30,6 +30,8 @@ use crate::verdict::Fault;
 const TICK_NS: u64 = 1_000_000;
 /// The time that tokio's timers get in one step while no event is due.
 const NAP_NS: u64 = 50_000_000;
+/// The most events at one time. More are an alarm that goes off again and again.
+const AT_ONCE_MAX: u32 = 10_000;
 /// The most that an alarm may be late.
 const ALARM_LATE_NS_MAX: u64 = 80_000;
 
@@ -219,8 +221,15 @@ impl World {
     /// Fires one event after another, with all tasks at rest between them, until `look` has a
     /// result. `look` is called each time that all is at rest.
     pub async fn drive<T>(&self, mut look: impl FnMut() -> Option<T>) -> T {
+        let (mut last_ns, mut at_once) = (0, 0);
         loop {
             self.rest.wait().await;
+            let now_ns = self.now_ns();
+            at_once = if now_ns == last_ns { at_once + 1 } else { 0 };
+            last_ns = now_ns;
+            if at_once > AT_ONCE_MAX {
+                self.report(Fault::Spins);
+            }
             if let Some(result) = look() {
                 return result;
             }

@@ -150,7 +150,6 @@ impl Gate {
             self.0.doors.set_all(false);
             self.each(|gate| {
                 gate.after(|admission, now_ns| admission.set_paused(now_ns, false));
-                gate.watch_if_any_waits();
             });
             return Ok(());
         };

@@ -398,3 +398,22 @@ async fn a_client_is_of_the_same_tenant_at_a_gate_beside() {
     assert_eq!((shop.running, shop.connections), (1, 0));
     admitted.finish(Outcome::Completed);
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_escape_comes_although_all_places_were_taken_for_a_while() {
+    let gate = narrow_with_escape(10, Some(1500));
+    let kind = gate.type_of("a");
+    let first = gate.admit(kind).await.unwrap();
+    gate.set_running_max(NonZeroUsize::MIN);
+    let second = tokio::spawn({
+        let gate = gate.clone();
+        async move { gate.admit(kind).await.unwrap() }
+    });
+    tokio::time::sleep(Duration::from_millis(1000)).await;
+    assert_eq!(gate.snapshot().waiting, 1, "the only place is taken");
+    gate.set_running_max(NonZeroUsize::new(2).unwrap());
+    let second = second.await.unwrap();
+    assert_eq!(second.waited().as_millis() / 100, 15);
+    assert_eq!(gate.snapshot().running, 2);
+    drop((first, second));
+}

@@ -3,19 +3,27 @@
 //! One bound holds for all users and databases together. An idle connection serves only its own [`Backend::Kind`].
 //! If the pool is full, the connection that has been idle longest is closed to make room for another kind. A session
 //! that finds no connection waits in the order of arrival. The gate has already decided the order that counts. Only
-//! a few connections are opened at a time, however many sessions wait.
+//! a few connections are opened at a time, however many sessions wait. A session whose connection is being opened
+//! takes one that comes back before, and the other goes to the next.
+//!
+//! | part | what it does |
+//! |---|---|
+//! | `state` | what is counted: idle connections, sessions that wait, and who gets what comes free |
+//! | `turn` | a session that waits: for a connection, for room, for one to be opened |
 
-use std::collections::{HashMap, VecDeque};
+mod state;
+mod turn;
+
 use std::error::Error;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::task::Context;
 use std::time::Duration;
 
 use futures_util::task::noop_waker_ref;
 use parking_lot::{Mutex, RwLock};
 use shortline_base::roster::Place;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 use super::cancels::Cancels;
@@ -23,6 +31,8 @@ use super::servers::{Server, Servers};
 use super::{Backend, Counts, PoolLimits};
 use crate::cluster::NoPrimary;
 use crate::relay::Stream;
+use state::{Idle, State};
+use turn::Turn;
 
 /// The most connections that are opened at once. Each costs the backend a process.
 const OPENINGS_MAX: usize = 2;
@@ -39,40 +49,10 @@ pub struct Connections<B: Backend> {
     /// Replaced at a reload.
     wait_max: RwLock<Duration>,
     state: Mutex<State<B>>,
-    openings: Semaphore,
-    servers: Servers,
-}
-
-#[derive(Debug)]
-struct State<B: Backend> {
-    /// Connections that are idle, lent, or being opened.
-    total: usize,
-    idle: HashMap<Arc<B::Kind>, Vec<Idle<B>>>,
-    waiting: VecDeque<Waiter<B>>,
+    openings: Arc<Semaphore>,
     /// Whether a connection is being opened for the next session.
-    is_opening_ahead: bool,
-}
-
-#[derive(Debug)]
-struct Idle<B: Backend> {
-    server: Place<Server>,
-    known: B::Known,
-    cancels: Arc<Cancels>,
-    stream: Stream,
-    since: Instant,
-}
-
-#[derive(Debug)]
-struct Waiter<B: Backend> {
-    kind: Arc<B::Kind>,
-    lend: oneshot::Sender<Lent<B>>,
-}
-
-/// What a waiter receives: a connection, or room to open one.
-#[derive(Debug)]
-enum Lent<B: Backend> {
-    Ready(Box<Held<B>>, Stream),
-    Room(Room<B>),
+    is_opening_ahead: AtomicBool,
+    servers: Servers,
 }
 
 /// Room for one connection. When dropped, it goes to the next waiter. `None` once the connection is idle.
@@ -126,25 +106,16 @@ impl<B: Backend> Connections<B> {
             size: AtomicUsize::new(limits.size.get()),
             idle_time_max: limits.idle_time_max,
             wait_max: RwLock::new(limits.wait_max),
-            state: Mutex::new(State {
-                total: 0,
-                idle: HashMap::new(),
-                waiting: VecDeque::new(),
-                is_opening_ahead: false,
-            }),
-            openings: Semaphore::new(OPENINGS_MAX),
+            state: Mutex::new(State::new()),
+            openings: Arc::new(Semaphore::new(OPENINGS_MAX)),
+            is_opening_ahead: AtomicBool::new(false),
             servers: Servers::new(ids),
         })
     }
 
     /// The counts at this moment.
     pub fn counts(&self) -> Counts {
-        let state = self.state.lock();
-        Counts {
-            total: state.total,
-            idle: state.idle.values().map(Vec::len).sum(),
-            waiting: state.waiting.iter().filter(|waiter| waiter.waits()).count(),
-        }
+        self.state.lock().counts()
     }
 
     /// The most connections.
@@ -155,21 +126,11 @@ impl<B: Backend> Connections<B> {
     /// Sets the most connections. Of those above it, idle ones close now and lent ones when they are given back.
     pub fn resize(self: &Arc<Self>, size: usize) {
         self.size.store(size, Ordering::Relaxed);
-        let mut closed = Vec::new();
         let mut state = self.state.lock();
-        let total = state.total;
-        for idle in state.idle.values_mut() {
-            let left = (total - closed.len()).saturating_sub(size).min(idle.len());
-            closed.extend(idle.drain(..left));
-        }
-        state.idle.retain(|_, idle| !idle.is_empty());
-        state.total -= closed.len();
-        let served = state.make_room_for_waiters(size);
+        let closed = state.close_above(size);
+        state.give_room(self, size);
         drop(state);
-        for waiter in served {
-            // If the waiter has left in the meantime, the room goes to the next.
-            drop(waiter.lend.send(Lent::Room(Room::of(self))));
-        }
+        drop(closed);
     }
 
     /// Sets how long a session waits for a connection at most.
@@ -183,16 +144,9 @@ impl<B: Backend> Connections<B> {
     }
 
     /// Closes the connections of a database, or all. Idle ones close now, lent ones when they are given back.
-    pub fn close(&self, database: Option<&str>) {
+    pub fn close(self: &Arc<Self>, database: Option<&str>) {
         self.servers.close(database);
-        let mut closed = Vec::new();
-        let mut state = self.state.lock();
-        for idle in state.idle.values_mut() {
-            closed.extend(idle.extract_if(.., |idle| idle.server.is_of(database)));
-        }
-        state.idle.retain(|_, idle| !idle.is_empty());
-        state.total -= closed.len();
-        drop(state);
+        self.close_idle(|idle| idle.server.is_of(database));
     }
 
     /// Lends an idle connection of this kind, if there is one.
@@ -200,11 +154,7 @@ impl<B: Backend> Connections<B> {
         loop {
             let mut idle = self.state.lock().take_idle(kind)?;
             let room = Room::of(self);
-            // A backend that sends unasked, or has closed, must not get a client.
-            let said = idle
-                .stream
-                .poll_read_some(&mut Context::from_waker(noop_waker_ref()), &mut [0; 1]);
-            if said.is_pending() {
+            if is_silent(&mut idle.stream) {
                 let held = Held {
                     server: idle.server,
                     kind: Arc::clone(kind),
@@ -243,52 +193,31 @@ impl<B: Backend> Connections<B> {
         kind: &Arc<B::Kind>,
         login: &B::Login,
     ) -> Result<Lending<B>, B::Refusal> {
-        if let Some(taken) = self.try_take(kind) {
-            self.open_ahead(kind, login);
-            return Ok(taken);
-        }
-        let (room, lent) = {
-            let mut state = self.state.lock();
-            if state.make_room(self.size()) {
-                (Some(Room::of(self)), None)
-            } else {
-                let (lend, lent) = oneshot::channel();
-                let kind = Arc::clone(kind);
-                state.waiting.push_back(Waiter { kind, lend });
-                (None, Some(lent))
+        loop {
+            if let Some(taken) = self.try_take(kind) {
+                self.open_ahead(kind, login);
+                return Ok(taken);
             }
-        };
-        let room = match (room, lent) {
-            (Some(room), _) => room,
-            (None, Some(lent)) => match lent
-                .await
-                .expect("invariant: a waiter is dropped only as it is served")
-            {
-                Lent::Ready(held, stream) => return Ok((held, stream)),
-                Lent::Room(room) => room,
-            },
-            (None, None) => unreachable!("one of the two is made above"),
-        };
-        let opened = self.open(room, kind, login).await?;
-        self.open_ahead(kind, login);
-        Ok(opened)
+            // One of this kind may have come back in the meantime.
+            let Some(turn) = Turn::begin(self, kind) else {
+                continue;
+            };
+            let lent = turn.lent(login).await?;
+            if lent.is_new {
+                self.open_ahead(kind, login);
+            }
+            return Ok(lent.lending);
+        }
     }
 
+    /// Opens a connection in this room. Only so many have a turn at once.
     async fn open(
         self: &Arc<Self>,
         room: Room<B>,
+        _turn: OwnedSemaphorePermit,
         kind: &Arc<B::Kind>,
         login: &B::Login,
     ) -> Result<Lending<B>, B::Refusal> {
-        let _turn = self
-            .openings
-            .acquire()
-            .await
-            .expect("invariant: it is never closed");
-        // A connection may have become idle in the meantime.
-        if let Some(taken) = self.try_take(kind) {
-            return Ok(taken);
-        }
         let (known, stream) = self.backend.open(kind, login).await?;
         let names = self.backend.names(kind, &known);
         let held = Held {
@@ -302,26 +231,30 @@ impl<B: Backend> Connections<B> {
         Ok((Box::new(held), stream))
     }
 
+    async fn turn_to_open(&self) -> OwnedSemaphorePermit {
+        let openings = Arc::clone(&self.openings);
+        let turn = openings.acquire_owned().await;
+        turn.expect("invariant: it is never closed")
+    }
+
     /// Opens a connection ahead if none of this kind is idle, so that the next session finds one.
     fn open_ahead(self: &Arc<Self>, kind: &Arc<B::Kind>, login: &B::Login) {
         {
             let mut state = self.state.lock();
-            let has_idle = state.idle.get(kind).is_some_and(|idle| !idle.is_empty());
-            if has_idle
-                || state.is_opening_ahead
-                || state.total >= self.size()
-                || !state.waiting.is_empty()
-            {
+            if state.has_idle(kind) || !state.has_room_ahead(self.size()) {
+                return;
+            }
+            if self.is_opening_ahead.swap(true, Ordering::AcqRel) {
                 return;
             }
             state.total += 1;
-            state.is_opening_ahead = true;
         }
-        let room = Room::of(self);
+        let (room, ahead) = (Room::of(self), Ahead(Arc::clone(self)));
         let (pool, kind, login) = (Arc::clone(self), Arc::clone(kind), login.clone());
         tokio::spawn(async move {
-            let opened = pool.open(room, &kind, &login).await;
-            pool.state.lock().is_opening_ahead = false;
+            let turn = pool.turn_to_open().await;
+            let opened = pool.open(room, turn, &kind, &login).await;
+            drop(ahead);
             match opened {
                 Ok((held, stream)) => held.give_back(stream),
                 Err(error) => tracing::debug!("no connection was opened ahead: {error}"),
@@ -329,60 +262,36 @@ impl<B: Backend> Connections<B> {
         });
     }
 
-    /// Closes connections that have been idle for too long.
-    pub fn sweep(&self) {
+    /// Closes connections that have been idle for too long, and those that the backend has closed.
+    pub fn sweep(self: &Arc<Self>) {
         let now = Instant::now();
-        let mut closed = Vec::new();
+        let is_over = |since| now.duration_since(since) >= self.idle_time_max;
+        self.close_idle(|idle| is_over(idle.since) || !is_silent(&mut idle.stream));
+    }
+
+    fn close_idle(self: &Arc<Self>, closes: impl FnMut(&mut Idle<B>) -> bool) {
         let mut state = self.state.lock();
-        for idle in state.idle.values_mut() {
-            closed.extend(idle.extract_if(.., |idle| {
-                now.duration_since(idle.since) >= self.idle_time_max
-            }));
-        }
-        state.idle.retain(|_, idle| !idle.is_empty());
-        state.total -= closed.len();
+        let closed = state.close_where(closes);
+        state.give_room(self, self.size());
         drop(state);
+        drop(closed);
     }
 }
 
-impl<B: Backend> State<B> {
-    fn take_idle(&mut self, kind: &Arc<B::Kind>) -> Option<Idle<B>> {
-        let idle = self.idle.get_mut(kind)?;
-        let taken = idle.pop();
-        if idle.is_empty() {
-            self.idle.remove(kind);
-        }
-        taken
-    }
+/// Whether the backend says nothing. One that sends unasked, or has closed, must not get a client.
+fn is_silent(stream: &mut Stream) -> bool {
+    let mut context = Context::from_waker(noop_waker_ref());
+    stream
+        .poll_read_some(&mut context, &mut [0; 1])
+        .is_pending()
+}
 
-    /// Counts a connection more for each waiter, as far as the size allows. Those waiters.
-    fn make_room_for_waiters(&mut self, size: usize) -> Vec<Waiter<B>> {
-        self.waiting.retain(Waiter::waits);
-        let room = size.saturating_sub(self.total).min(self.waiting.len());
-        self.total += room;
-        self.waiting.drain(..room).collect()
-    }
+/// A connection is being opened ahead for as long as this lives.
+struct Ahead<B: Backend>(Arc<Connections<B>>);
 
-    /// Counts one more connection, if one may be opened. In a full pool it closes the one idle longest.
-    fn make_room(&mut self, size: usize) -> bool {
-        if self.total < size {
-            self.total += 1;
-            return true;
-        }
-        let oldest = self
-            .idle
-            .iter()
-            .min_by_key(|(_, idle)| idle.first().map(|idle| idle.since));
-        let Some(kind) = oldest.map(|(kind, _)| Arc::clone(kind)) else {
-            return false;
-        };
-        if let Some(idle) = self.idle.get_mut(&kind) {
-            idle.remove(0);
-            if idle.is_empty() {
-                self.idle.remove(&kind);
-            }
-        }
-        true
+impl<B: Backend> Drop for Ahead<B> {
+    fn drop(&mut self) {
+        self.0.is_opening_ahead.store(false, Ordering::Release);
     }
 }
 
@@ -401,64 +310,46 @@ impl<B: Backend> Held<B> {
         });
     }
 
-    fn lend_on(self: Box<Self>, stream: Stream) {
+    fn lend_on(self: Box<Self>, mut stream: Stream) {
         let Some(pool) = self.room.0.clone() else {
             return;
         };
-        let (mut held, mut stream) = (self, stream);
-        held.server.rest();
-        loop {
-            let mut state = pool.state.lock();
-            if held.server.is_to_close() || state.total > pool.size() {
-                // Dropping it closes it and passes its room on.
-                drop(state);
-                return;
-            }
-            state.waiting.retain(Waiter::waits);
-            let of_kind = state
-                .waiting
-                .iter()
-                .position(|waiter| waiter.kind == held.kind);
-            let Some(waiter) = of_kind.and_then(|at| state.waiting.remove(at)) else {
-                if state.waiting.is_empty() {
-                    let Held {
-                        server,
-                        kind,
-                        known,
-                        cancels,
-                        mut room,
-                        ..
-                    } = *held;
-                    room.0 = None;
-                    let idle = Idle {
-                        server,
-                        known,
-                        cancels,
-                        stream,
-                        since: Instant::now(),
-                    };
-                    state.idle.entry(kind).or_default().push(idle);
-                    return;
-                }
-                // Dropping it closes it. Its room goes to a waiter of another kind.
-                drop(state);
-                return;
-            };
-            drop(state);
-            match waiter.lend.send(Lent::Ready(held, stream)) {
-                Ok(()) => return,
-                // The waiter has left in the meantime.
-                Err(Lent::Ready(back, back_stream)) => (held, stream) = (back, back_stream),
-                Err(Lent::Room(_)) => return,
-            }
+        self.server.rest();
+        // Dropping it closes it and passes its room on.
+        if !is_silent(&mut stream) {
+            return;
         }
-    }
-}
-
-impl<B: Backend> Waiter<B> {
-    /// Whether the session still waits: it has not timed out, and its client has not left.
-    fn waits(&self) -> bool {
-        !self.lend.is_closed()
+        let mut state = pool.state.lock();
+        if self.server.is_to_close() || state.total > pool.size() {
+            drop(state);
+            return;
+        }
+        let (held, stream) = match state.lend(self, stream) {
+            None => return,
+            Some(back) => back,
+        };
+        if state.has_roomless() {
+            // Its room goes to a session that waits for another kind.
+            drop(state);
+            return;
+        }
+        let Held {
+            server,
+            kind,
+            known,
+            cancels,
+            mut room,
+            ..
+        } = *held;
+        room.0 = None;
+        let idle = Idle {
+            server,
+            known,
+            cancels,
+            stream,
+            since: Instant::now(),
+        };
+        state.rest(kind, idle);
     }
 }
 
@@ -471,23 +362,13 @@ impl<B: Backend> Room<B> {
 
 impl<B: Backend> Drop for Room<B> {
     fn drop(&mut self) {
-        let Some(pool) = self.0.take() else {
-            return;
-        };
-        let waiter = {
+        if let Some(pool) = self.0.take() {
             let mut state = pool.state.lock();
-            state.waiting.retain(Waiter::waits);
-            if state.total > pool.size() {
-                state.total -= 1;
-                return;
-            }
-            let Some(waiter) = state.waiting.pop_front() else {
-                state.total -= 1;
-                return;
-            };
-            waiter
-        };
-        // If the waiter has left in the meantime, the room is dropped here and goes to the next.
-        drop(waiter.lend.send(Lent::Room(Room::of(&pool))));
+            state.total -= 1;
+            state.give_room(&pool, pool.size());
+        }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -268,6 +268,7 @@ impl<B: Backend> Nodes<B> {
             sum.total += counts.total;
             sum.idle += counts.idle;
             sum.waiting += counts.waiting;
+            sum.opening += counts.opening;
         }
         sum
     }

@@ -29,6 +29,8 @@ pub struct Side {
     pub is_ended: bool,
     /// Whether it takes nothing more.
     pub is_broken: bool,
+    /// Whether the direction to it is shut down, or is being. It ends as soon as it notices.
+    is_shut: bool,
 }
 
 impl Side {
@@ -48,6 +50,7 @@ impl Side {
             outbox: Outbox::default(),
             is_ended: false,
             is_broken: false,
+            is_shut: false,
         }
     }
 
@@ -67,7 +70,7 @@ impl Side {
 
     /// Takes its connection away. Returns it if it can serve another session.
     pub fn detach(&mut self) -> Option<Stream> {
-        let is_whole = !self.is_ended && !self.is_broken && self.outbox.is_empty();
+        let is_whole = !self.is_ended && !self.is_broken && !self.is_shut && self.outbox.is_empty();
         let stream = self.stream.take().filter(|_| is_whole);
         *self = Self::detached();
         stream
@@ -127,6 +130,7 @@ impl Side {
         let Some(stream) = self.stream.as_mut() else {
             return Poll::Ready(());
         };
+        self.is_shut = true;
         // An error means that it has gone.
         Pin::new(stream).poll_shutdown(context).map(|_| ())
     }

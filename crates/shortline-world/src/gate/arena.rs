@@ -29,7 +29,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 /// The longest that requests may wait while the gate runs none.
 const IDLE_NS_MAX: u64 = 12 * SECOND_NS;
 /// The database's port.
-const PORT: u16 = 5432;
+pub const PORT: u16 = 5432;
 
 /// Everything; see the module's text.
 pub struct Arena {
@@ -44,8 +44,29 @@ pub struct Arena {
     /// The answer to each statement. `None` while it is under way.
     asked: Mutex<HashMap<u64, Option<Answer>>>,
     living: AtomicUsize,
-    /// Since when a request has waited while none runs.
-    idle_since_ns: Mutex<Option<u64>>,
+    patience: Patience,
+}
+
+/// Since when a request has waited while none runs.
+#[derive(Default)]
+pub struct Patience(Mutex<Option<u64>>);
+
+impl Patience {
+    /// Looks whether requests wait that have waited for too long while none ran.
+    pub fn look(&self, waiting: usize, running: usize, now_ns: u64) -> Judged {
+        let mut idle_since_ns = self.0.lock();
+        if waiting == 0 || running > 0 {
+            *idle_since_ns = None;
+            return Ok(());
+        }
+        let since_ns = *idle_since_ns.get_or_insert(now_ns);
+        if now_ns - since_ns > IDLE_NS_MAX {
+            return Err(Fault::Stuck {
+                clients: vec![format!("{waiting} at the gate, where nobody runs")],
+            });
+        }
+        Ok(())
+    }
 }
 
 #[derive(Clone)]
@@ -89,7 +110,7 @@ impl Arena {
             database,
             connections: AtomicU64::new(0),
             asked: Mutex::default(),
-            idle_since_ns: Mutex::default(),
+            patience: Patience::default(),
         })
     }
 
@@ -211,19 +232,8 @@ impl Living for Arc<Arena> {
 
     fn look(&self) -> Judged {
         let gate = self.gate.snapshot();
-        let mut idle_since_ns = self.idle_since_ns.lock();
-        if gate.waiting == 0 || gate.active > 0 {
-            *idle_since_ns = None;
-            return Ok(());
-        }
         let now_ns = self.world.now_ns();
-        let since_ns = *idle_since_ns.get_or_insert(now_ns);
-        if now_ns - since_ns > IDLE_NS_MAX {
-            return Err(Fault::Stuck {
-                clients: vec![format!("{} at the gate, where nobody runs", gate.waiting)],
-            });
-        }
-        Ok(())
+        self.patience.look(gate.waiting, gate.active, now_ns)
     }
 
     fn is_served(&self) -> bool {
@@ -277,7 +287,8 @@ impl Living for Arc<Arena> {
     }
 }
 
-fn classify(protocol: Protocol) -> Classify {
+/// How statements are classified: without rules.
+pub fn classify(protocol: Protocol) -> Classify {
     let classifier = Classifier::new(&ClassifierConfig::new(protocol));
     let classifier = classifier.expect("no rules, no wrong ones");
     Arc::new(move |sql, client| classifier.statement(sql, client))

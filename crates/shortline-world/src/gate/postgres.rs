@@ -11,19 +11,21 @@ use crate::content;
 use crate::network::End;
 
 const PROTOCOL: u32 = 3 << 16;
-const CANCEL: u32 = 80_877_102;
+/// What a cancel request has instead of a version.
+pub const CANCEL: u32 = 80_877_102;
 /// The secret in every backend's key.
 const SECRET: u32 = 77;
 /// The most bytes of a row's single field.
 const ROW_BYTES_MAX: usize = 8_000;
 
 /// A message: its type, its length, its body.
-fn message(tag: u8, body: &[u8]) -> Vec<u8> {
+pub fn message(tag: u8, body: &[u8]) -> Vec<u8> {
     let length = (body.len() + 4) as u32;
     [&[tag][..], &length.to_be_bytes(), body].concat()
 }
 
-async fn read_message(end: &mut End) -> io::Result<(u8, Vec<u8>)> {
+/// The next message: its type and its body.
+pub async fn read_message(end: &mut End) -> io::Result<(u8, Vec<u8>)> {
     let tag = end.read_u8().await?;
     let length = end.read_u32().await? as usize;
     let length = length.checked_sub(4).ok_or(io::ErrorKind::InvalidData)?;

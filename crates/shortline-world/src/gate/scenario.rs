@@ -113,11 +113,11 @@ impl Scenario {
     }
 }
 
-fn pick<'a, T>(random: &mut ChaCha8Rng, of: &'a [T]) -> &'a T {
+pub fn pick<'a, T>(random: &mut ChaCha8Rng, of: &'a [T]) -> &'a T {
     of.choose(random).expect("there are some")
 }
 
-fn path(random: &mut ChaCha8Rng, delay_ns_max: u64) -> Path {
+pub fn path(random: &mut ChaCha8Rng, delay_ns_max: u64) -> Path {
     Path {
         delay_ns: random.random_range(20_000..delay_ns_max),
         jitter_ns: 0,
@@ -128,7 +128,7 @@ fn path(random: &mut ChaCha8Rng, delay_ns_max: u64) -> Path {
     }
 }
 
-fn gate(random: &mut ChaCha8Rng) -> GateConfig {
+pub fn gate(random: &mut ChaCha8Rng) -> GateConfig {
     let capacity_ns = NonZeroU64::new(random.random_range(MS..60 * MS));
     let capacity_ns = capacity_ns.expect("it begins at a millisecond");
     let capacities = [

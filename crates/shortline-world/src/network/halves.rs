@@ -161,6 +161,11 @@ impl End {
         self.sends().close();
     }
 
+    /// When the other end could know that this one has ended its direction.
+    pub fn finish_came_ns(&self) -> Option<u64> {
+        self.sends().finished_ns()
+    }
+
     fn sends(&self) -> &Arc<Pipe> {
         match self.is_client {
             true => &self.connection.up,

@@ -67,6 +67,8 @@ struct State {
     early: BTreeMap<u64, Vec<u8>>,
     end_at: Option<u64>,
     ending: Option<Ending>,
+    /// When the sender's end of the stream had come, with all before it.
+    finished_ns: Option<u64>,
     announced: u64,
     segments_seen: u32,
     seen_ns: u64,
@@ -241,6 +243,11 @@ impl Pipe {
         (state.unsent.len() as u64 + state.in_flight()) as u32
     }
 
+    /// When the reader could know that nothing follows.
+    pub fn finished_ns(&self) -> Option<u64> {
+        self.state.lock().finished_ns
+    }
+
     /// What the kernel would report about the connection with this sending direction.
     pub(super) fn info(&self, other: &Self) -> TcpInfo {
         let now_ns = self.world.now_ns();
@@ -359,7 +366,7 @@ impl Pipe {
             state.expected += bytes.len() as u64;
             state.received.extend(bytes);
         }
-        state.see_end();
+        state.see_end(self.world.now_ns());
         if state.expected > expected {
             state.wake_reader();
         }
@@ -372,7 +379,7 @@ impl Pipe {
             return;
         }
         state.end_at = Some(at);
-        state.see_end();
+        state.see_end(self.world.now_ns());
     }
 
     /// Tells the sender what has arrived and how much room there is.
@@ -433,9 +440,10 @@ impl State {
         self.expected + u64::from(path.window_bytes).saturating_sub(held as u64)
     }
 
-    fn see_end(&mut self) {
+    fn see_end(&mut self, now_ns: u64) {
         if self.ending.is_none() && self.end_at == Some(self.expected) {
             self.ending = Some(Ending::Finished);
+            self.finished_ns = Some(now_ns);
             self.wake_reader();
         }
     }

@@ -358,7 +358,7 @@ pub struct GateOptions {
     /// Time to connect to the backend [default: 10s]
     ///
     /// With postgres the backend also has this time to close the connection of a cancel request;
-    /// then the client's is closed.
+    /// then the client's is closed. With --pool a login of the gate's own may take as long.
     #[arg(long, value_name = "TIME", help_heading = "Limits")]
     pub connect_time_max: Option<Span>,
     /// The largest message of the protocol [default: 1GiB less 2 bytes]

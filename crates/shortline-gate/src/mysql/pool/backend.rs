@@ -1,6 +1,8 @@
 //! Connections to MySQL and MariaDB for the pool ([`crate::pool::connections`]). After login, session tracking is
 //! turned on, and the initial variables and database are read.
 
+use std::future::Future;
+use std::io;
 use std::time::Duration;
 
 use super::settings::{Schema, Settings, base_of, look_at_base};
@@ -121,8 +123,8 @@ impl pool::Backend for Backend {
             stream,
             capabilities,
             thread_id,
-        } = login::open(way, &account, wishes).await?;
-        let (base, schema, stream) = set_up(stream, capabilities).await?;
+        } = in_time(way, login::open(way, &account, wishes)).await?;
+        let (base, schema, stream) = in_time(way, set_up(stream, capabilities)).await?;
         let known = Known {
             thread_id,
             capabilities,
@@ -151,6 +153,18 @@ impl pool::Backend for Backend {
             database: String::from_utf8_lossy(database).into_owned(),
             process: Some(known.thread_id),
         }
+    }
+}
+
+/// A backend that hangs must not keep room for connections. A login may take as long as connecting, TLS and itself.
+async fn in_time<T, E: Into<OpenError>>(
+    way: Way<'_>,
+    opening: impl Future<Output = Result<T, E>>,
+) -> Result<T, OpenError> {
+    let too_slow = || LoginError::Left(io::ErrorKind::TimedOut.into()).into();
+    match tokio::time::timeout(3 * way.time_max, opening).await {
+        Ok(opened) => opened.map_err(Into::into),
+        Err(_) => Err(too_slow()),
     }
 }
 

@@ -4,6 +4,7 @@ use bytes::BytesMut;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::super::frame::{FrameError, HEADER_BYTES, Header};
+use super::backend::Held;
 use super::login::{Parameters, error_field, parameter};
 use crate::relay::Stream;
 
@@ -36,6 +37,22 @@ pub enum AskError {
     /// It does not speak the protocol.
     #[error("the backend does not speak the protocol: {0}")]
     Frame(#[from] FrameError),
+    /// It sent more than it was asked for.
+    #[error("the backend does not speak the protocol: message `{}` unasked", char::from(*.0).escape_default())]
+    Unasked(u8),
+}
+
+/// As [`ask`], on a connection that is lent for it.
+///
+/// # Errors
+/// [`AskError`]
+pub async fn ask_on(
+    held: &mut Held,
+    stream: &mut Stream,
+    query: &[u8],
+) -> Result<Answer, AskError> {
+    held.known.prepared.note_query();
+    ask(stream, query).await
 }
 
 /// Sends a whole Query and reads its answer up to ReadyForQuery.
@@ -50,8 +67,10 @@ pub async fn ask(stream: &mut Stream, query: &[u8]) -> Result<Answer, AskError> 
     sent.await.map_err(|_| AskError::Left)?;
     let mut answer = Answer::default();
     let mut refused = None;
+    let mut is_ready = false;
     let mut received = BytesMut::new();
-    loop {
+    // Right behind the ReadyForQuery there may be a notice or a changed parameter, and nothing else.
+    while !is_ready || !received.is_empty() {
         let whole = Header::first_of(&received, MESSAGE_BYTES_MAX)?
             .filter(|header| received.len() >= header.message_bytes());
         let Some(header) = whole else {
@@ -67,6 +86,8 @@ pub async fn ask(stream: &mut Stream, query: &[u8]) -> Result<Answer, AskError> 
                 let (name, value) = parameter(body);
                 answer.parameters.insert(name.to_vec(), value.to_vec());
             }
+            b'N' | b'A' => {}
+            tag if is_ready => return Err(AskError::Unasked(tag)),
             b'D' => answer.rows.push(body.to_vec()),
             b'E' => {
                 refused = Some(AskError::Refused {
@@ -74,8 +95,9 @@ pub async fn ask(stream: &mut Stream, query: &[u8]) -> Result<Answer, AskError> 
                     reason: error_field(body, b'M'),
                 });
             }
-            b'Z' => return refused.map_or(Ok(answer), Err),
+            b'Z' => is_ready = true,
             _ => {}
         }
     }
+    refused.map_or(Ok(answer), Err)
 }

@@ -61,7 +61,7 @@ impl pool::Backend for Backend {
     /// What says that it starts or ends (57P01 to 57P03) says it of whatever server it is.
     fn is_unreachable(refusal: &LoginError) -> bool {
         match refusal {
-            LoginError::Connect(_) | LoginError::Left => true,
+            LoginError::Connect(_) | LoginError::Left | LoginError::TooSlow(_) => true,
             LoginError::Refused { sqlstate, .. } => sqlstate.starts_with("57P0"),
             _ => false,
         }

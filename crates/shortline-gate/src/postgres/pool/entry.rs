@@ -13,8 +13,8 @@ use super::super::Shared;
 use super::super::reply::{Complaint, message, ready_for_query};
 use super::super::startup::Startup;
 use super::super::{conversation::Status, scram};
-use super::ask::{AskError, ask};
-use super::backend::AcquireError;
+use super::ask::{AskError, ask_on};
+use super::backend::{AcquireError, Known};
 use super::greeting::{Greeting, GreetingError};
 use super::login::{Kind, Login, LoginError, Parameters};
 use super::lookup::LookupError;
@@ -279,13 +279,19 @@ async fn told(
     for (name, value) in &wishes.followed {
         wanted.report(name, value);
     }
-    let mut parameters = (*held.known.parameters).clone();
+    let mut parameters = reported_now(&held.known);
     for query in wanted.changes_from(&held.known.settings) {
-        let answer = ask(&mut stream, &query)
+        let answer = ask_on(&mut held, &mut stream, &query)
             .await
             .map_err(|error| match error {
-                AskError::Refused { sqlstate, reason } => EntryError::Refused { sqlstate, reason },
-                AskError::Left | AskError::Frame(_) => AcquireError::from(LoginError::Left).into(),
+                // What says that the server ends (57P01 to 57P03) says nothing of the parameters.
+                AskError::Refused { sqlstate, reason } if !sqlstate.starts_with("57P0") => {
+                    EntryError::Refused { sqlstate, reason }
+                }
+                AskError::Refused { .. }
+                | AskError::Left
+                | AskError::Frame(_)
+                | AskError::Unasked(_) => AcquireError::from(LoginError::Left).into(),
             })?;
         parameters.extend(answer.parameters);
     }
@@ -307,6 +313,18 @@ async fn told(
     }
     greetings.insert(wishes.clone(), Arc::clone(&told));
     Ok(told)
+}
+
+/// The parameters as the server last reported them on this connection. It reports only what changes, so what the last
+/// session has set is not what it said at login.
+fn reported_now(known: &Known) -> Parameters {
+    let mut parameters = (*known.parameters).clone();
+    for (name, value) in &mut parameters {
+        if let Some(now) = known.settings.value(name) {
+            *value = now.to_vec();
+        }
+    }
+    parameters
 }
 
 /// Sends a client the messages up to its first ReadyForQuery.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
 use md5::{Digest, Md5};
@@ -106,6 +107,9 @@ pub enum LoginError {
     /// It closed the connection.
     #[error("the backend closed the connection during login")]
     Left,
+    /// It has not let the gate in within this time.
+    #[error("the backend does not end the login within {} ms", .0.as_millis())]
+    TooSlow(Duration),
     /// It does not speak the protocol.
     #[error("the backend does not speak the protocol: {0}")]
     Frame(#[from] FrameError),
@@ -118,7 +122,9 @@ impl LoginError {
     /// The error for the client that the connection was opened for.
     pub fn complaint(&self) -> Complaint {
         let sqlstate = match self {
-            Self::Connect(_) => "57P03",
+            Self::Connect(_) | Self::TooSlow(_) => "57P03",
+            // It starts or ends.
+            Self::Refused { sqlstate, .. } if sqlstate.starts_with("57P0") => "57P03",
             Self::Refused { sqlstate, .. } if sqlstate == "53300" => "53300",
             Self::Refused { sqlstate, .. } if sqlstate == "3D000" => "3D000",
             Self::Refused { .. } | Self::NoSecret { .. } | Self::Scram(_) => "28000",
@@ -128,7 +134,7 @@ impl LoginError {
     }
 }
 
-/// Opens a connection and logs in.
+/// Opens a connection and logs in. The login may take as long as connecting.
 ///
 /// # Errors
 /// [`LoginError`]
@@ -137,7 +143,11 @@ pub async fn open(
     kind: &Kind,
     login: &Login,
 ) -> Result<Ready, LoginError> {
-    log_in(connect(config, true).await?, kind, login).await
+    let stream = connect(config, true).await?;
+    let limit = config.relay.limits.connect_time_max;
+    let logging_in = log_in(stream, kind, login);
+    let in_time = tokio::time::timeout(limit, logging_in).await;
+    in_time.unwrap_or(Err(LoginError::TooSlow(limit)))
 }
 
 /// Logs in on a new connection.
@@ -153,7 +163,9 @@ pub async fn log_in(stream: Stream, kind: &Kind, login: &Login) -> Result<Ready,
     backend.send(&startup(kind)).await?;
     backend.authenticate(login).await?;
     let (mut key, mut parameters) = (None, Parameters::new());
-    loop {
+    let mut is_ready = false;
+    // Right behind the ReadyForQuery there may be a notice or a changed parameter, and nothing else.
+    while !is_ready || !backend.received.is_empty() {
         let received = backend.receive().await?;
         let body = &received[HEADER_BYTES..];
         match received[0] {
@@ -161,9 +173,11 @@ pub async fn log_in(stream: Stream, kind: &Kind, login: &Login) -> Result<Ready,
                 let (name, value) = parameter(body);
                 parameters.insert(name.to_vec(), value.to_vec());
             }
+            b'N' => {}
+            tag if is_ready => return Err(LoginError::Unexpected(tag)),
             b'K' if body.len() <= KEY_BYTES_MAX => key = Some(Arc::from(body)),
-            b'Z' => break,
-            b'N' | b'v' | b'K' => {}
+            b'Z' => is_ready = true,
+            b'v' | b'K' => {}
             tag => return Err(LoginError::Unexpected(tag)),
         }
     }

@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use super::Pool;
-use super::ask::{AskError, ask};
+use super::ask::{AskError, ask_on};
 use super::backend::AcquireError;
 use super::login::Kind;
 use super::secrets::Stored;
-use super::settings::{columns, push_text};
+use super::settings::{Settings, columns, push_text};
 use crate::pool::users::Stored as _;
 use crate::postgres::reply::message;
 
@@ -58,10 +58,15 @@ impl Lookup {
             startup: Default::default(),
         });
         let nodes = Arc::clone(&pool.common.nodes);
-        let (held, mut stream) = nodes.acquire_any(kind, login).await?;
+        let (mut held, mut stream) = nodes.acquire_any(kind, login).await?;
+        // The last session of this user may have set a search path of its own.
+        for query in Settings::default().changes_from(&held.known.settings) {
+            ask_on(&mut held, &mut stream, &query).await?;
+        }
+        held.known.settings = Settings::default();
         let query = message(b'Q', &[&self.for_name(name), b"\0"]);
-        let answer = ask(&mut stream, &query).await;
-        if !matches!(answer, Err(AskError::Left | AskError::Frame(_))) {
+        let answer = ask_on(&mut held, &mut stream, &query).await;
+        if matches!(answer, Ok(_) | Err(AskError::Refused { .. })) {
             held.give_back(stream);
         }
         let rows = answer?.rows;

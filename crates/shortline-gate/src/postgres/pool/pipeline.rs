@@ -16,8 +16,8 @@ use super::prepared::Statement;
 enum Expected {
     /// This many consecutive messages of the client, with one answer each.
     Answers(u32),
-    /// A Parse.
-    Parse(Prepares),
+    /// A Parse, and what the client's unnamed statement is then, if it is a client's of the unnamed statement.
+    Parse(Prepares, Option<Arc<Statement>>),
     /// A Close of the pool's own, of this statement.
     HiddenClose(Arc<Statement>),
     /// An answer to insert, and its effect. Nothing was sent for it.
@@ -32,6 +32,53 @@ enum Expected {
 enum Ends {
     Query,
     Sync,
+}
+
+/// The unnamed statements: there is one on each connection.
+#[derive(Clone, Debug, Default)]
+pub struct Unnamed {
+    /// The client's.
+    pub client: Option<Arc<Statement>>,
+    /// The number of the one on the backend's connection.
+    pub there: Option<u64>,
+}
+
+/// Something that is not answered.
+#[derive(Clone, Copy, Debug)]
+pub enum Pending<'a> {
+    /// A Parse.
+    Parse(&'a Prepares),
+    /// A Close of the pool's own, of the statement of this number.
+    Close(u64),
+    /// An inserted answer, of the client's statement of this name.
+    Put(&'a [u8]),
+}
+
+impl Expected {
+    /// Whether it changes an unnamed statement, apart from a Query.
+    fn sets_unnamed(&self) -> bool {
+        match self {
+            Self::Parse(prepares, _) => prepares.is_unnamed,
+            Self::Put(_, Effect::Closed(name, _)) => name.is_empty(),
+            _ => false,
+        }
+    }
+
+    /// What the unnamed statements are once it is done.
+    fn apply_to(&self, unnamed: &mut Unnamed) {
+        match self {
+            Self::Parse(prepares, clients) if prepares.is_unnamed => {
+                unnamed.there = Some(prepares.id);
+                if clients.is_some() {
+                    unnamed.client.clone_from(clients);
+                }
+            }
+            Self::Put(_, Effect::Closed(name, _)) if name.is_empty() => unnamed.client = None,
+            Self::Ready(Ends::Query) => *unnamed = Unnamed::default(),
+            Self::HiddenQuery => unnamed.there = None,
+            _ => {}
+        }
+    }
 }
 
 /// The statement that a Parse prepares.
@@ -80,6 +127,8 @@ pub enum Fate {
 #[derive(Debug, Default)]
 pub struct Pipeline {
     expected: VecDeque<Expected>,
+    /// The unnamed statements after all that is answered.
+    unnamed: Unnamed,
     /// An error has come, and no Sync was sent after the failed message. Nothing is answered up to the next Sync.
     is_skipping: bool,
 }
@@ -112,9 +161,9 @@ impl Pipeline {
         }
     }
 
-    /// Notes a Parse that goes to the backend.
-    pub fn send_parse(&mut self, prepares: Prepares) {
-        self.push(Expected::Parse(prepares));
+    /// Notes a Parse that goes to the backend, and the client's unnamed statement that it makes.
+    pub fn send_parse(&mut self, prepares: Prepares, unnamed: Option<Arc<Statement>>) {
+        self.push(Expected::Parse(prepares, unnamed));
     }
 
     /// Notes a Close of the pool's own.
@@ -153,8 +202,10 @@ impl Pipeline {
         if !self.has_put() {
             return None;
         }
-        match self.expected.pop_front() {
-            Some(Expected::Put(answer, _)) => Some(answer),
+        let put = self.expected.pop_front()?;
+        put.apply_to(&mut self.unnamed);
+        match put {
+            Expected::Put(answer, _) => Some(answer),
             _ => None,
         }
     }
@@ -180,10 +231,13 @@ impl Pipeline {
                 self.expected.pop_front();
                 Fate::Hidden
             }
-            Some(Expected::Parse(_)) if tag == b'1' => match self.expected.pop_front() {
-                Some(Expected::Parse(prepares)) => Fate::Prepared(prepares),
-                _ => Fate::Passed,
-            },
+            Some(parse @ Expected::Parse(..)) if tag == b'1' => {
+                parse.apply_to(&mut self.unnamed);
+                match self.expected.pop_front() {
+                    Some(Expected::Parse(prepares, _)) => Fate::Prepared(prepares),
+                    _ => Fate::Passed,
+                }
+            }
             Some(Expected::Answers(answers)) if ends_one => {
                 *answers -= 1;
                 if *answers == 0 {
@@ -210,13 +264,22 @@ impl Pipeline {
         if !self.is_extended() {
             return lost;
         }
+        // A Parse that fails has removed the unnamed statement. One that is skipped has not.
+        if let Some(Expected::Parse(prepares, clients)) = self.expected.front()
+            && prepares.is_unnamed
+        {
+            self.unnamed.there = None;
+            if clients.is_some() {
+                self.unnamed.client = None;
+            }
+        }
         while let Some(expected) = self.expected.pop_front() {
             match expected {
                 Expected::Ready(Ends::Sync) => {
                     self.expected.push_front(expected);
                     return lost;
                 }
-                Expected::Parse(prepares) => lost.push(Lost::Parse(prepares)),
+                Expected::Parse(prepares, _) => lost.push(Lost::Parse(prepares)),
                 Expected::HiddenClose(statement) => lost.push(Lost::Close(statement)),
                 Expected::Put(_, effect) => lost.push(Lost::Effect(effect)),
                 Expected::Answers(_) | Expected::Ready(Ends::Query) | Expected::HiddenQuery => {}
@@ -226,16 +289,75 @@ impl Pipeline {
         lost
     }
 
-    /// Handles a ReadyForQuery from the backend. Returns whether it goes to the client. `is_all` means that the client
-    /// is owed nothing more, whatever was sent (a COPY ignores Syncs).
+    /// Whether there is something like this before the last Query or Sync that is not answered. It may fail, or be skipped
+    /// because of an error before it, and what is sent now depends on that. Its answer comes, whatever the client does.
+    pub fn awaits(&self, is_it: impl Fn(Pending<'_>) -> bool) -> bool {
+        let mut before = self.expected.iter().take(self.last_ready().unwrap_or(0));
+        before.any(|expected| match expected {
+            Expected::Parse(prepares, _) => is_it(Pending::Parse(prepares)),
+            Expected::HiddenClose(statement) => is_it(Pending::Close(statement.id)),
+            Expected::Put(_, Effect::Prepared(name) | Effect::Closed(name, _)) => {
+                is_it(Pending::Put(name))
+            }
+            _ => false,
+        })
+    }
+
+    /// Whether what the unnamed statement is depends on what was sent before the last Query or Sync and is not answered.
+    pub fn awaits_unnamed(&self) -> bool {
+        for (at, expected) in self.expected.iter().enumerate().rev() {
+            match expected {
+                Expected::Ready(Ends::Query) | Expected::HiddenQuery => return false,
+                expected if expected.sets_unnamed() => {
+                    return self.last_ready().is_some_and(|last| at < last);
+                }
+                _ => {}
+            }
+        }
+        false
+    }
+
+    /// A unit begins on a connection, with these unnamed statements.
+    pub fn begin(&mut self, unnamed: Unnamed) {
+        self.unnamed = unnamed;
+    }
+
+    /// The unnamed statements, if nothing fails of what is not answered.
+    pub fn unnamed(&self) -> Unnamed {
+        let mut unnamed = self.unnamed.clone();
+        for expected in &self.expected {
+            expected.apply_to(&mut unnamed);
+        }
+        unnamed
+    }
+
+    /// Whether a Query or Sync is not answered.
+    pub fn has_unanswered_segment(&self) -> bool {
+        self.last_ready().is_some()
+    }
+
+    fn last_ready(&self) -> Option<usize> {
+        let is_ready = |expected: &Expected| matches!(expected, Expected::Ready(_));
+        self.expected.iter().rposition(is_ready)
+    }
+
+    /// Handles a ReadyForQuery from the backend. Returns whether it goes to the client. `is_all` means that no Query or
+    /// Sync is owed another one, whatever was sent (a COPY ignores Syncs). Messages behind the last Sync may have gone.
     pub fn ready(&mut self, is_all: bool) -> bool {
         let is_hidden = self.is_hidden();
         while let Some(expected) = self.expected.pop_front() {
             if matches!(expected, Expected::Ready(_) | Expected::HiddenQuery) {
+                expected.apply_to(&mut self.unnamed);
                 break;
             }
         }
-        if is_all && !is_hidden {
+        if is_all
+            && !is_hidden
+            && let Some(ignored) = self.last_ready()
+        {
+            self.expected.drain(..=ignored);
+        }
+        if self.expected.is_empty() {
             self.expected = VecDeque::new();
         }
         !is_hidden
@@ -249,119 +371,4 @@ impl Pipeline {
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::super::prepared::Table;
-    use super::*;
-    use proptest::prelude::*;
-
-    fn prepares(id: u64, client_name: Option<&[u8]>) -> Prepares {
-        Prepares {
-            id,
-            is_unnamed: false,
-            client_name: client_name.map(Into::into),
-        }
-    }
-
-    #[test]
-    fn answers_of_our_own_stay_and_what_is_put_in_keeps_its_place() {
-        let mut pipeline = Pipeline::default();
-        pipeline.send_hidden_query();
-        pipeline.send_parse(prepares(1, None));
-        pipeline.send();
-        pipeline.put(vec![7], Effect::Prepared(b"x".as_slice().into()));
-        pipeline.send();
-        pipeline.send_sync();
-        assert_eq!(pipeline.receive(b'C'), Fate::Hidden);
-        assert!(!pipeline.ready(false));
-        assert_eq!(pipeline.receive(b'1'), Fate::Prepared(prepares(1, None)));
-        assert_eq!(pipeline.take_put(), None);
-        assert_eq!(pipeline.receive(b'2'), Fate::Passed);
-        assert_eq!(pipeline.take_put(), Some(vec![7]));
-        assert_eq!(pipeline.receive(b'D'), Fate::Passed);
-        assert_eq!(pipeline.receive(b'C'), Fate::Passed);
-        assert!(pipeline.ready(true) && pipeline.is_empty());
-    }
-
-    #[test]
-    fn an_error_takes_all_with_it_up_to_the_sync() {
-        let mut pipeline = Pipeline::default();
-        pipeline.send_parse(prepares(1, Some(b"a")));
-        pipeline.send();
-        pipeline.put(vec![7], Effect::Prepared(b"x".as_slice().into()));
-        pipeline.send_hidden_close(Arc::<Table>::default().enter(b"a\0\0\0"));
-        pipeline.send_parse(prepares(2, Some(b"b")));
-        pipeline.send_sync();
-        pipeline.send_parse(prepares(3, Some(b"c")));
-        pipeline.send_sync();
-        let lost = pipeline.fail();
-        let [
-            Lost::Parse(a),
-            Lost::Effect(Effect::Prepared(x)),
-            Lost::Close(_),
-            Lost::Parse(b),
-        ] = &lost[..]
-        else {
-            panic!("{lost:?}")
-        };
-        assert_eq!((a, b), (&prepares(1, Some(b"a")), &prepares(2, Some(b"b"))));
-        assert_eq!(**x, *b"x");
-        assert!(pipeline.ready(false));
-        assert_eq!(
-            pipeline.receive(b'1'),
-            Fate::Prepared(prepares(3, Some(b"c")))
-        );
-        assert!(pipeline.ready(true));
-    }
-
-    #[test]
-    fn without_a_sync_what_is_sent_later_is_ignored_too() {
-        let mut pipeline = Pipeline::default();
-        pipeline.send();
-        assert!(pipeline.fail().is_empty() && pipeline.is_skipping());
-        pipeline.send();
-        assert!(pipeline.is_empty());
-        pipeline.send_sync();
-        assert!(!pipeline.is_skipping() && pipeline.ready(true) && pipeline.is_empty());
-    }
-
-    #[test]
-    fn an_error_of_a_query_ends_nothing_else() {
-        let mut pipeline = Pipeline::default();
-        pipeline.send_query();
-        assert!(pipeline.is_last());
-        pipeline.send_query();
-        assert!(!pipeline.is_last());
-        assert!(pipeline.fail().is_empty());
-        assert!(pipeline.ready(false) && !pipeline.is_empty());
-        assert!(pipeline.ready(true));
-    }
-
-    proptest! {
-        #[test]
-        fn any_order_of_messages_is_followed(steps in prop::collection::vec(0..12_u8, 0..100)) {
-            let statement = Arc::<Table>::default().enter(b"a\0\0\0");
-            let mut pipeline = Pipeline::default();
-            for step in steps {
-                match step {
-                    0 => pipeline.send(),
-                    1 => pipeline.send_parse(prepares(1, None)),
-                    2 => pipeline.send_hidden_close(Arc::clone(&statement)),
-                    3 => pipeline.put(vec![1], Effect::Closed(b"x".as_slice().into(), None)),
-                    4 => pipeline.send_query(),
-                    5 => pipeline.send_sync(),
-                    6 => pipeline.send_hidden_query(),
-                    7 => { pipeline.take_put(); }
-                    8 => { pipeline.receive(b'1'); }
-                    9 => { pipeline.receive(b'C'); }
-                    10 => { pipeline.fail(); }
-                    _ => { pipeline.ready(false); }
-                }
-            }
-            pipeline.send_sync();
-            while !pipeline.is_empty() {
-                pipeline.ready(false);
-            }
-        }
-    }
-}
+mod tests;

@@ -206,9 +206,20 @@ impl OfConnection {
         named.map(|named| named.used = uses).is_some()
     }
 
+    /// The same, where that is no use.
+    pub fn has(&self, id: u64) -> bool {
+        self.named.get(&id).is_some_and(|named| !named.is_doubtful)
+    }
+
     /// The named statement of this number, if the connection has it.
     pub fn get(&self, id: u64) -> Option<&Arc<Statement>> {
         self.named.get(&id).map(|named| &named.statement)
+    }
+
+    /// A Query of the simple protocol runs on it, which removes the unnamed statement (PostgreSQL's documentation,
+    /// 55.2.3).
+    pub fn note_query(&mut self) {
+        self.unnamed = None;
     }
 
     /// Adds a named statement. Returns the one that must be closed first: itself, if the connection may have it, or
@@ -216,7 +227,10 @@ impl OfConnection {
     pub fn give(&mut self, statement: &Arc<Statement>, named_max: usize) -> Option<Arc<Statement>> {
         let mut closed = self.named.remove(&statement.id);
         if closed.is_none() && self.named.len() >= named_max {
-            let oldest = self.named.iter().min_by_key(|(_, named)| named.used);
+            let oldest = self
+                .named
+                .iter()
+                .min_by_key(|(id, named)| (named.used, **id));
             let oldest = oldest.map(|(id, _)| *id);
             closed = oldest.and_then(|id| self.named.remove(&id));
         }

@@ -51,6 +51,8 @@ enum Fault {
     Opening(#[from] OpeningError),
     #[error(transparent)]
     Copy(#[from] CopyError),
+    #[error("message `{}`", char::from(*.0).escape_default())]
+    Tag(u8),
     /// The session ends with this error.
     #[error(transparent)]
     Complaint(#[from] Complaint),
@@ -152,6 +154,10 @@ pub struct Pooled {
     has_sent: bool,
     /// The unit may have changed session state.
     may_leave_state: bool,
+    /// The unit has reset parameters to what they are at login.
+    has_reset: bool,
+    /// How often the unit's state was asked for again.
+    looks: u8,
     /// The names of custom parameters that it may have set since it last kept no connection. A statement of SQL's
     /// PREPARE or a cursor may set one later.
     own_names: BTreeSet<Box<[u8]>>,
@@ -206,6 +212,8 @@ impl Pooled {
             settings,
             has_sent: false,
             may_leave_state: false,
+            has_reset: false,
+            looks: 0,
             own_names: BTreeSet::new(),
             is_beyond_following: false,
             begun: None,

@@ -206,6 +206,8 @@ pub struct Found {
     pub pin: Option<Box<str>>,
     /// A row that could not be read, or an error.
     pub is_unknown: bool,
+    /// The error says that the question was cancelled.
+    pub is_cancelled: bool,
 }
 
 impl Found {

@@ -234,6 +234,18 @@ impl Tenants {
         }
     }
 
+    /// Whether one more request may run of any of the waiting tenants.
+    pub(in crate::admission) fn any_waiting_has_place(&self) -> bool {
+        let mut next = self.least_served(None);
+        while let Some((tag, tenant)) = next {
+            if self.all[tenant].has_place() {
+                return true;
+            }
+            next = self.least_served(Some((tag, tenant)));
+        }
+        false
+    }
+
     /// A tenant is at a limit of its own.
     pub(super) fn pass_over(&mut self, index: usize) {
         self.all[index].is_passed_over = true;

@@ -27,7 +27,38 @@ fn a_paused_request_keeps_its_place_and_time_alone_gives_none() {
     assert_eq!(gate.admit_next(1), None);
     // The escape is for locks. It does not exceed `running_max`.
     assert_eq!(gate.admit_next(3_600_000_000_000), None);
+    // A driver that were told a time would ask again at once, for ever.
+    assert_eq!(gate.next_change_ns(), None);
+    gate.set_running_max(NonZeroUsize::new(2));
+    assert!(gate.next_change_ns().is_some());
+    gate.set_running_max(NonZeroUsize::new(1));
     gate.finish(3_600_000_000_001, first, Outcome::Completed);
+    assert_eq!(gate.admit_next(3_600_000_000_001), Some(second));
+}
+
+#[test]
+fn time_alone_gives_no_place_to_tenants_that_have_none() {
+    let mut gate = gate(9, Order::Sjf, false);
+    let limits = TenantLimits {
+        running_max: NonZeroUsize::new(1),
+        ..TenantLimits::default()
+    };
+    gate.set_tenants([("shop", limits)], TenantLimits::default());
+    let (kind, tenant) = (gate.type_of("a"), gate.tenant_of("shop"));
+    let request = NewRequest {
+        request_type: kind,
+        client: None,
+        tenant,
+        never_waits: false,
+        runaway: None,
+    };
+    let first = gate.take_in(0, request).unwrap();
+    assert_eq!(gate.admit_next(0), Some(first));
+    let second = gate.take_in(0, request).unwrap();
+    assert_eq!(gate.admit_next(3_600_000_000_000), None);
+    assert_eq!(gate.next_change_ns(), None);
+    gate.finish(3_600_000_000_001, first, Outcome::Completed);
+    assert!(gate.next_change_ns().is_some());
     assert_eq!(gate.admit_next(3_600_000_000_001), Some(second));
 }
 

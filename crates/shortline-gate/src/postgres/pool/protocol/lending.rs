@@ -4,20 +4,26 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use super::{Dropping, Phase, Pooled};
 use crate::pool::Pins;
 use crate::postgres::connection::process_of;
 use crate::postgres::pool::Meant;
-use crate::postgres::pool::ask::ask;
+use crate::postgres::pool::ask::ask_on;
 use crate::postgres::pool::backend::Held;
 use crate::postgres::pool::entry::complaint_of;
 use crate::postgres::pool::leaving::call_leaves_state;
 use crate::postgres::pool::own_names::own_names;
+use crate::postgres::pool::pipeline::Unnamed;
 use crate::postgres::pool::settings::{Found, Settings, look};
 use crate::postgres::reply::{Complaint, message, query, ready_for_query};
 use crate::relay::{Exchange, Side, Stream};
 
+/// The time for removing a session's state from a connection.
+const CLEAN_TIME_MAX: Duration = Duration::from_secs(10);
+/// How often a session's state is asked for again, where the question was cancelled.
+const LOOKS_MAX: u8 = 5;
 /// The most custom parameters that a session is asked about while it keeps its connection.
 const OWN_NAMES_MAX: usize = 256;
 
@@ -93,12 +99,6 @@ impl Pooled {
         exchange
             .work
             .set_backend(key.as_deref().and_then(process_of));
-        let meant = key.map(|key| Meant {
-            key,
-            cancels: held.cancels.clone(),
-            node: held.node,
-        });
-        *self.member.target.0.lock() = meant;
         let (pool, handle) = (&self.member.pool, exchange.work.handle());
         let connections = pool.common.nodes.connections(held.node);
         connections.servers().lend(&held.server, handle.id());
@@ -119,6 +119,7 @@ impl Pooled {
             self.begin_unit(exchange);
             return;
         }
+        self.held().known.prepared.note_query();
         for change in &changes {
             self.send(exchange, change);
         }
@@ -148,13 +149,33 @@ impl Pooled {
                 return;
             }
         }
+        let unnamed = Unnamed {
+            client: self.prepared.get(b"").cloned(),
+            there: self.held().known.prepared.unnamed,
+        };
+        self.pipeline.begin(unnamed);
+        // Before, a cancel request would have ended a Query of the gate's own.
+        self.aim();
         if let Some(begin) = self.begun.take() {
+            self.held().known.prepared.note_query();
             self.send(exchange, &begin);
             self.conversation
                 .sent(b'Q')
                 .expect("invariant: it is the first of the unit, so not too many");
             self.pipeline.send_hidden_query();
         }
+    }
+
+    /// Lets cancel requests go to its connection.
+    fn aim(&mut self) {
+        let held = self.held();
+        let key = held.known.key.clone();
+        let meant = key.map(|key| Meant {
+            key,
+            cancels: Arc::clone(&held.cancels),
+            node: held.node,
+        });
+        *self.member.target.0.lock() = meant;
     }
 
     /// Notes a statement that may change session state. If `is_whole` is false, only its start has come.
@@ -195,15 +216,26 @@ impl Pooled {
         let looks = std::mem::take(&mut self.may_leave_state)
             || self.pin.is_some()
             || self.settings.makes_temporary();
-        if looks && self.member.is_of_transactions {
-            let before = self.settings.own_names();
-            let own = before.chain(self.own_names.iter().map(|name| &**name));
-            let query = look(&self.member.kind.user, own);
-            self.send(exchange, &query);
-            self.phase = Phase::Looking(Found::default());
+        // Its own connection would have gone back to what the client asked for at login.
+        let has_reset =
+            std::mem::take(&mut self.has_reset) && self.began_with != Settings::default();
+        if has_reset || looks && self.member.is_of_transactions {
+            self.looks = 0;
+            self.look(exchange);
         } else {
             self.release(exchange);
         }
+    }
+
+    fn look(&mut self, exchange: &mut Exchange<'_, '_>) {
+        // A cancel request that comes now comes too late.
+        *self.member.target.0.lock() = None;
+        let before = self.settings.own_names();
+        let own = before.chain(self.own_names.iter().map(|name| &**name));
+        let query = look(&self.member.kind.user, own);
+        self.held().known.prepared.note_query();
+        self.send(exchange, &query);
+        self.phase = Phase::Looking(Found::default());
     }
 
     /// Handles the backend's answer about the session's state.
@@ -211,9 +243,19 @@ impl Pooled {
         let Phase::Looking(found) = std::mem::replace(&mut self.phase, Phase::Relaying) else {
             return Ok(());
         };
+        // A cancel request that was under way has met the look.
+        if found.is_cancelled && self.looks < LOOKS_MAX {
+            self.looks += 1;
+            self.look(exchange);
+            return Ok(());
+        }
         // After a failed look the session keeps its connection, with all that is set there.
         if !found.is_unknown {
             self.take_settings(exchange, &found);
+        }
+        if !self.member.is_of_transactions {
+            self.release(exchange);
+            return Ok(());
         }
         let beyond = self
             .is_beyond_following
@@ -237,7 +279,11 @@ impl Pooled {
             .as_mut()
             .expect("invariant: who looks has a connection");
         for (name, value) in found.settings.iter() {
-            self.settings.follow(name, value, &held.known.parameters);
+            // Where it began with another value, it has to be set to that of the login, too.
+            match self.began_with.has(name) {
+                true => self.settings.report(name, value),
+                false => self.settings.follow(name, value, &held.known.parameters),
+            }
         }
         held.known.settings = self.settings.clone();
         // On its own connection, the session would have returned to these values.
@@ -273,12 +319,12 @@ impl Pooled {
     /// Ends the unit. Gives the connection back, unless the session is pinned.
     fn release(&mut self, exchange: &mut Exchange<'_, '_>) {
         self.phase = Phase::Resting;
+        *self.member.target.0.lock() = None;
         if let Some(pin) = &mut self.pin {
             pin.set_resting(true);
             exchange.work.finish();
             return;
         }
-        *self.member.target.0.lock() = None;
         exchange.work.handle().set_link(None);
         exchange.work.set_backend(None);
         // The connection goes back before the permit, so the next admitted unit finds it.
@@ -311,7 +357,10 @@ impl Pooled {
             .expect("invariant: whoever hears of it has a connection");
         let began = Arc::clone(&held.known.parameters);
         held.known.settings.follow(name, value, &began);
-        self.settings.follow(name, value, &began);
+        match self.began_with.has(name) {
+            true => self.settings.report(name, value),
+            false => self.settings.follow(name, value, &began),
+        }
     }
 }
 
@@ -328,7 +377,12 @@ fn too_many_keep(reason: &str) -> Complaint {
 
 /// Removes all session state from a connection, and gives it back.
 async fn clean(mut held: Box<Held>, mut stream: Stream) {
-    if ask(&mut stream, &query("DISCARD ALL")).await.is_ok() {
+    let query = query("DISCARD ALL");
+    let cleaning = ask_on(&mut held, &mut stream, &query);
+    if matches!(
+        tokio::time::timeout(CLEAN_TIME_MAX, cleaning).await,
+        Ok(Ok(_))
+    ) {
         held.known.settings = Settings::default();
         held.known.prepared = Default::default();
         held.give_back(stream);

@@ -103,17 +103,10 @@ impl Pooled {
         session.settings = unpacked(&state.settings);
         let unnamed = state.unnamed.map(|body| (Blob::default(), body));
         for (name, body) in unnamed.into_iter().chain(state.named) {
-            session.know(&name.0, &body.0);
+            let statement = session.member.pool.statements.enter(&body.0);
+            session.know(&name.0, statement);
         }
         Ok(session)
-    }
-
-    /// The client has prepared this by this name.
-    fn know(&mut self, name: &[u8], body: &[u8]) {
-        let statement = self.member.pool.statements.enter(body);
-        let prepared = self.shared.prepared(statement.text(), &self.names.client());
-        self.types.prepare(name, prepared);
-        self.prepared.prepare(name, statement);
     }
 }
 

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use super::{Fault, Pooled};
+use crate::postgres::conversation::Status;
 use crate::postgres::frame::{HEADER_BYTES, Header};
 use crate::postgres::messages::text;
-use crate::postgres::pool::pipeline::{Effect, Lost, Prepares};
+use crate::postgres::pool::pipeline::{Effect, Lost, Pending, Prepares, Unnamed};
 use crate::postgres::pool::prepared::{SHARED, Statement};
 use crate::postgres::reply::{Complaint, message, ready_for_query};
 use crate::relay::Exchange;
@@ -46,8 +47,8 @@ impl Pooled {
         if is_unnamed {
             self.held().known.prepared.unnamed = Some(statement.id);
             self.send(exchange, &statement.parse(b""));
-            self.pipeline.send_parse(prepares);
-        } else if self.held().known.prepared.uses(statement.id) {
+            self.pipeline.send_parse(prepares, Some(statement));
+        } else if !self.may_have_failed() && self.held().known.prepared.uses(statement.id) {
             let effect = Effect::Prepared(name.into());
             self.pipeline.put(message(b'1', &[]), effect);
             self.put_in(exchange);
@@ -55,6 +56,15 @@ impl Pooled {
             self.send_parse(exchange, &statement, prepares);
         }
         Ok(())
+    }
+
+    /// Whether the transaction that is open may have failed. Then only the backend knows how it answers.
+    fn may_have_failed(&self) -> bool {
+        match self.conversation.status() {
+            Status::Idle => false,
+            Status::Open => self.pipeline.has_unanswered_segment(),
+            Status::Failed => true,
+        }
     }
 
     /// Answers a Parse and its Sync without a connection. The statement must have been prepared before, on a
@@ -104,12 +114,14 @@ impl Pooled {
         name: &[u8],
     ) -> Result<Vec<u8>, Fault> {
         let Some(statement) = self.prepared.get(name).cloned() else {
-            // It must not match a name that all clients share.
-            let is_shared = name.starts_with(SHARED);
-            return Ok(if is_shared {
-                [b"unknown ", name].concat()
-            } else {
-                name.to_vec()
+            // It must not match a name that all clients share, nor the unnamed statement of another session.
+            let is_anothers = match name {
+                b"" => self.held().known.prepared.unnamed.is_some(),
+                name => name.starts_with(SHARED),
+            };
+            return Ok(match is_anothers {
+                true => [b"unknown ", name].concat(),
+                false => name.to_vec(),
             });
         };
         if statement.leaves_state {
@@ -124,7 +136,7 @@ impl Pooled {
             let there = &mut self.held().known.prepared.unnamed;
             if there.replace(statement.id) != Some(statement.id) {
                 self.send(exchange, &statement.parse(b""));
-                self.pipeline.send_parse(prepares);
+                self.pipeline.send_parse(prepares, None);
             }
             return Ok(Vec::new());
         }
@@ -147,7 +159,7 @@ impl Pooled {
             self.pipeline.send_hidden_close(closed);
         }
         self.send(exchange, &statement.parse(&statement.name()));
-        self.pipeline.send_parse(prepares);
+        self.pipeline.send_parse(prepares, None);
     }
 
     /// Forgets a statement that the client closes. It stays on the connection, because other clients may use it.
@@ -175,25 +187,91 @@ impl Pooled {
                 Lost::Close(statement) => self.held().known.prepared.keep(&statement),
                 Lost::Effect(Effect::Prepared(name)) => self.close(&name),
                 Lost::Effect(Effect::Closed(_, None)) => {}
-                Lost::Effect(Effect::Closed(name, Some(statement))) => {
-                    let client = self.names.client();
-                    let prepared = self.shared.prepared(statement.text(), &client);
-                    self.types.prepare(&name, prepared);
-                    self.prepared.prepare(&name, statement);
-                }
+                Lost::Effect(Effect::Closed(name, Some(statement))) => self.know(&name, statement),
             }
         }
+        self.correct_unnamed();
     }
 
+    /// The unnamed one is another matter ([`Self::correct_unnamed`]).
     fn not_prepared(&mut self, prepares: &Prepares) {
-        let there = &mut self.held().known.prepared;
-        match prepares.is_unnamed {
-            true => there.unnamed = None,
-            false => there.forget(prepares.id),
+        if prepares.is_unnamed {
+            return;
         }
+        self.held().known.prepared.forget(prepares.id);
         if let Some(name) = &prepares.client_name {
             self.close(name);
         }
+    }
+
+    /// Whether a Parse of this name and text has to wait for an answer. Without a pool the backend would know whether an
+    /// earlier one of that name fails; and the same text may be there by another name, or fail again.
+    pub(super) fn parse_waits(&mut self, name: &[u8], body: &[u8]) -> bool {
+        if name.is_empty() || !self.may_wait() {
+            return false;
+        }
+        let id = self.member.pool.statements.get(body).map(|known| known.id);
+        let is_it = |pending: Pending<'_>| match pending {
+            Pending::Parse(parse) => {
+                Some(parse.id) == id || parse.client_name.as_deref() == Some(name)
+            }
+            Pending::Close(closed) => Some(closed) == id,
+            Pending::Put(put) => put == name,
+        };
+        self.pipeline.awaits(is_it) || self.use_waits(name)
+    }
+
+    /// Whether a use of the client's statement of this name has to wait for an answer. What it is may depend on that, and
+    /// so may whether the connection has it.
+    pub(super) fn use_waits(&mut self, name: &[u8]) -> bool {
+        if !self.may_wait() {
+            return false;
+        }
+        if name.is_empty() && self.pipeline.awaits_unnamed() {
+            return true;
+        }
+        let id = self.prepared.get(name).map(|statement| statement.id);
+        let is_there = id.is_some_and(|id| self.held().known.prepared.has(id));
+        self.pipeline.awaits(|pending| match pending {
+            // The error for a statement that its own Parse has not made is the right one.
+            Pending::Parse(parse) => {
+                Some(parse.id) == id && !(is_there && parse.client_name.as_deref() == Some(name))
+            }
+            Pending::Close(closed) => Some(closed) == id,
+            Pending::Put(put) => put == name,
+        })
+    }
+
+    /// Whether a Close has to wait. It undoes nothing that fails.
+    pub(super) fn close_waits(&self, name: &[u8]) -> bool {
+        let is_it = |pending: Pending<'_>| match pending {
+            Pending::Parse(parse) => parse.client_name.as_deref() == Some(name),
+            Pending::Close(_) => false,
+            Pending::Put(put) => put == name,
+        };
+        !name.is_empty() && self.may_wait() && self.pipeline.awaits(is_it)
+    }
+
+    /// Whether there is an answer to wait for. In a COPY the backend answers only when the client has sent more.
+    fn may_wait(&self) -> bool {
+        self.pipeline.has_unanswered_segment() && !self.conversation.is_copying()
+    }
+
+    /// Sets the unnamed statements to what they are after an error.
+    pub(super) fn correct_unnamed(&mut self) {
+        let Unnamed { client, there } = self.pipeline.unnamed();
+        self.held().known.prepared.unnamed = there;
+        match client {
+            Some(statement) => self.know(b"", statement),
+            None => self.close(b""),
+        }
+    }
+
+    /// Notes that the client's statement of this name is this one.
+    pub(super) fn know(&mut self, name: &[u8], statement: Arc<Statement>) {
+        let prepared = self.shared.prepared(statement.text(), &self.names.client());
+        self.types.prepare(name, prepared);
+        self.prepared.prepare(name, statement);
     }
 
     /// Notes that the client has no named statements any more. Its connection may have kept some that it got since.

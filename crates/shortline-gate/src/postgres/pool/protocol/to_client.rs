@@ -14,6 +14,13 @@ use crate::relay::Exchange;
 /// The longest body that is read whole, in bytes. A RowDescription of 1,600 columns with names of 63 bytes fits.
 const LOOKED_AT_BYTES_MAX: u32 = 1 << 20;
 
+/// Messages that come unasked: notifications, errors that end the connection, notices, parameters.
+const UNASKED: &[u8] = b"AENS";
+/// The other messages of a backend, after login (PostgreSQL's documentation, 55.7).
+const ANSWERS: &[u8] = b"123CDGHITVWZcdnst";
+
+/// The SQLSTATE of what a cancel request has ended.
+const CANCELLED: &str = "57014";
 /// The SQLSTATE for a prepared statement that the connection does not have. It may be one of the pool's own, or any
 /// that a client names.
 const NO_SUCH_STATEMENT: &str = "26000";
@@ -45,6 +52,9 @@ impl Pooled {
             let rest = &bytes[at..];
             let body_bytes_max = self.shared.config.relay.limits.message_bytes_max;
             let header = Header::first_of(rest, body_bytes_max)?;
+            if let Some(&tag) = rest.first().filter(|tag| !self.may_come(**tag)) {
+                return Err(Fault::Tag(tag));
+            }
             let Some(header) = header.filter(|header| self.has_come(*header, rest)) else {
                 self.partial = rest.to_vec();
                 break;
@@ -66,6 +76,16 @@ impl Pooled {
         exchange.to_client(&bytes[sent..at]);
         self.finish_if_over(exchange);
         Ok(())
+    }
+
+    /// Whether the backend may send a message of this type now. Bytes that are no message at all must not be taken for
+    /// the beginning of a long one.
+    fn may_come(&self, tag: u8) -> bool {
+        // Before the unit has sent anything, nothing is answered but what the gate itself has sent.
+        match self.is_relaying() && !self.has_sent && self.pipeline.is_empty() {
+            true => UNASKED.contains(&tag),
+            false => UNASKED.contains(&tag) || ANSWERS.contains(&tag),
+        }
     }
 
     /// Whether enough of a message has come to handle it. Rows and similar messages pass in pieces.
@@ -95,13 +115,19 @@ impl Pooled {
             Phase::Looking(found) => {
                 match header.tag {
                     b'D' => found.take_row(body),
-                    b'E' => found.is_unknown = true,
+                    b'E' => {
+                        found.is_unknown = true;
+                        found.is_cancelled = error_field(body, b'C') == CANCELLED;
+                    }
                     b'Z' => self.looked(exchange)?,
                     // Notifications and notices.
                     b'A' | b'N' => return Ok(true),
                     _ => {}
                 }
                 Ok(false)
+            }
+            Phase::Relaying if header.tag == b'E' && self.pipeline.is_hidden() => {
+                Err(not_begun(body).into())
             }
             Phase::Relaying => Ok(self.receive_answer(exchange, header, body)),
             Phase::Resting | Phase::Acquiring(_) => {
@@ -137,8 +163,10 @@ impl Pooled {
             b'E' => {
                 exchange.work.fail();
                 self.conversation.failed(self.pipeline.is_extended());
-                let lost = self.pipeline.fail();
-                self.undo(lost);
+                if self.pipeline.is_extended() {
+                    let lost = self.pipeline.fail();
+                    self.undo(lost);
+                }
                 if error_field(body, b'C') == NO_SUCH_STATEMENT {
                     self.held().known.prepared.doubt_named();
                 }
@@ -172,7 +200,9 @@ impl Pooled {
         exchange.work.next_statement();
         self.may_leave_state |= tag_leaves_state(body);
         match text(body).0 {
+            b"RESET" => self.has_reset = true,
             b"DISCARD ALL" => {
+                self.has_reset = true;
                 // What was sent behind it may have set something.
                 self.is_beyond_following &= !self.pipeline.is_last();
                 self.forget_prepared();
@@ -190,6 +220,13 @@ impl Pooled {
             exchange.to_client(&answer);
         }
     }
+}
+
+/// The error for a transaction that the client was told is open, and the server does not begin. What the client has sent
+/// in it must not count as done.
+fn not_begun(body: &[u8]) -> Complaint {
+    let reason = error_field(body, b'M');
+    Complaint::new("08006", format!("the transaction was not begun: {reason}"))
 }
 
 /// The error for settings that cannot be put on the connection. The session must not run with other settings.

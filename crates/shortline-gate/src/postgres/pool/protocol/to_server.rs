@@ -160,6 +160,8 @@ impl Pooled {
                 return Ok(Step::Again);
             }
         }
+        // A Query removes the unnamed statement, whoever answers.
+        self.close(b"");
         exchange.to_client(&ready_for_query(self.status()));
         Ok(Step::Done(header.message_bytes()))
     }
@@ -313,11 +315,15 @@ impl Pooled {
             return Ok(Step::Wait);
         };
         let name = text(body).0;
+        let rest = &body[(name.len() + 1).min(body.len())..];
+        if self.parse_waits(name, rest) {
+            return Ok(Step::Wait);
+        }
         let parsed = Parse::read(body);
         let prepared = self.shared.prepared(parsed.text, &self.names.client());
         self.types.prepare(name, prepared);
         self.conversation.sent(b'P')?;
-        self.parse(exchange, name, &body[(name.len() + 1).min(body.len())..])?;
+        self.parse(exchange, name, rest)?;
         self.forward(exchange, bytes, Step::Done(0))?;
         Ok(Step::Done(header.message_bytes()))
     }
@@ -342,6 +348,9 @@ impl Pooled {
         };
         let portal = text(body).0;
         let name = Bind::read(body).statement;
+        if self.use_waits(name) {
+            return Ok(Step::Wait);
+        }
         let there = self.provide(exchange, name)?;
         let (rest, names) = (&body[names_bytes..], names_bytes - name.len() + there.len());
         let mut head = vec![b'B'];
@@ -369,6 +378,13 @@ impl Pooled {
         let Some(body) = self.whole(header, bytes)? else {
             return Ok(Step::Wait);
         };
+        let waits = closed_statement(body).is_some_and(|name| match header.tag {
+            b'C' => self.close_waits(name),
+            _ => self.use_waits(name),
+        });
+        if waits {
+            return Ok(Step::Wait);
+        }
         self.conversation.sent(header.tag)?;
         match (header.tag, closed_statement(body)) {
             (b'C', Some(name)) => {

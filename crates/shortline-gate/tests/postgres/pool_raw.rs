@@ -139,3 +139,35 @@ fn what_is_set_without_a_name_that_is_seen_stays_with_its_session() {
         }
     }
 }
+
+/// libpq's PQprepare sends a Sync behind each Parse, and psql's \gdesc prepares without a name.
+#[test]
+fn the_unnamed_statement_outlasts_what_the_pool_asks() {
+    let Some(cluster) = Cluster::shared() else {
+        return;
+    };
+    let relay = transactions(cluster, 2);
+    let mut one = raw::pooled_session(relay.port);
+    let describe = || raw::message(b'D', b"S\0");
+    // The server is asked what is left behind each statement of a session that keeps its connection.
+    for begins in [
+        "prepare kept as select 1",
+        "deallocate kept",
+        "set my.own = 'a'",
+    ] {
+        one.write_all(&raw::query(begins)).unwrap();
+        raw::until_ready(&mut one);
+        for _ in 0..3 {
+            assert_eq!(said(&mut one, &[parse("", "select 1")]), "1ZI", "{begins}");
+            assert_eq!(said(&mut one, &[describe()]), "tTZI", "{begins}");
+            assert_eq!(said(&mut one, &[execute("")]), "2DCZI", "{begins}");
+            // Another session's settings come and go.
+            let mut other = raw::pooled_session(relay.port);
+            other
+                .write_all(&raw::query("set timezone = 'Asia/Tokyo'"))
+                .unwrap();
+            raw::until_ready(&mut other);
+            assert_eq!(said(&mut one, &[execute("")]), "2DCZI", "{begins}");
+        }
+    }
+}

@@ -306,6 +306,7 @@ async fn told(
         }
     }
     held.known.settings = settings.clone();
+    held.known.prepared.unnamed = None;
     held.give_back(stream);
     let told = Arc::new(Welcome {
         parameters,

@@ -58,9 +58,10 @@ impl Lookup {
             startup: Default::default(),
         });
         let nodes = Arc::clone(&pool.common.nodes);
-        let (held, mut stream) = nodes.acquire_any(kind, login).await?;
+        let (mut held, mut stream) = nodes.acquire_any(kind, login).await?;
         let query = message(b'Q', &[&self.for_name(name), b"\0"]);
         let answer = ask(&mut stream, &query).await;
+        held.known.prepared.unnamed = None;
         if !matches!(answer, Err(AskError::Left | AskError::Frame(_))) {
             held.give_back(stream);
         }

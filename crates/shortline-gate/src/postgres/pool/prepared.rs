@@ -180,7 +180,7 @@ impl OfClient {
 /// The statements prepared on a connection to the backend.
 #[derive(Debug, Default)]
 pub struct OfConnection {
-    /// The number of the unnamed statement.
+    /// The number of the unnamed statement. Each Query removes it, also one of the pool's own.
     pub unnamed: Option<u64>,
     /// The named statements by number.
     named: HashMap<u64, Named>,

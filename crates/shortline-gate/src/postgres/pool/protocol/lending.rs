@@ -122,6 +122,7 @@ impl Pooled {
         for change in &changes {
             self.send(exchange, change);
         }
+        self.held().known.prepared.unnamed = None;
         self.phase = Phase::Applying(changes.len());
     }
 
@@ -200,6 +201,7 @@ impl Pooled {
             let own = before.chain(self.own_names.iter().map(|name| &**name));
             let query = look(&self.member.kind.user, own);
             self.send(exchange, &query);
+            self.held().known.prepared.unnamed = None;
             self.phase = Phase::Looking(Found::default());
         } else {
             self.release(exchange);

@@ -171,3 +171,37 @@ fn the_unnamed_statement_outlasts_what_the_pool_asks() {
         }
     }
 }
+
+/// pg_regress's clients begin with a DateStyle that is not the server's, and set the server's.
+#[test]
+fn a_value_that_is_the_servers_own_is_set_in_a_session_that_began_with_another() {
+    let Some(cluster) = Cluster::shared() else {
+        return;
+    };
+    let relay = transactions(cluster, 1);
+    let (mut one, _) = raw::pooled_session_with(relay.port, b"DateStyle\0Postgres, DMY\0");
+    let mut other = raw::pooled_session(relay.port);
+    let mut shows = |statement: &str, expected: &str| {
+        one.write_all(&raw::query(statement)).unwrap();
+        raw::until_ready(&mut one);
+        for socket in [&mut other, &mut one] {
+            socket.write_all(&raw::query("show datestyle")).unwrap();
+        }
+        let others = raw::until_ready(&mut other);
+        assert!(others[1].1.ends_with(b"ISO, MDY"), "{statement}");
+        let mine = raw::until_ready(&mut one);
+        let row = mine.iter().find(|(tag, _)| *tag == b'D').unwrap();
+        assert!(
+            row.1.ends_with(expected.as_bytes()),
+            "{statement}: {mine:?}"
+        );
+    };
+    shows("select 1", "Postgres, DMY");
+    shows("set datestyle to 'ISO, MDY'", "ISO, MDY");
+    shows("set statement_timeout to '1min'", "ISO, MDY");
+    shows("reset datestyle", "Postgres, DMY");
+    shows("begin; set datestyle to 'ISO, MDY'; commit", "ISO, MDY");
+    shows("begin; set datestyle to 'German'; rollback", "ISO, MDY");
+    shows("set local datestyle to 'German'", "ISO, MDY");
+    shows("discard all", "Postgres, DMY");
+}

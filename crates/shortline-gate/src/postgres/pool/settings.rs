@@ -43,6 +43,21 @@ impl Settings {
         }
     }
 
+    /// The same, for a session that began with other settings than the connection: of those it keeps each value.
+    /// Without one it would return to the value that it began with.
+    pub fn follow_from(
+        &mut self,
+        began_with: &Self,
+        name: &[u8],
+        value: &[u8],
+        login: &Parameters,
+    ) {
+        match began_with.has(name) {
+            true => self.report(name, value),
+            false => self.follow(name, value, login),
+        }
+    }
+
     /// Notes a value that differs from the one at login.
     pub fn report(&mut self, name: &[u8], value: &[u8]) {
         if !STATES.contains(&name) && (self.0.len() < SETTINGS_MAX || self.0.contains_key(name)) {

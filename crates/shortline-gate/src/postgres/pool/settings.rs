@@ -182,12 +182,9 @@ pub fn look<'a>(user: &str, own: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
     let mut text = format!(
         "SELECT name, setting FROM pg_catalog.pg_settings WHERE source OPERATOR(pg_catalog.=) 'session' \
          UNION ALL SELECT '', 'it listens' WHERE EXISTS (SELECT FROM pg_catalog.pg_listening_channels()) \
-         UNION ALL SELECT '', 'it has temporary tables' WHERE EXISTS (SELECT FROM pg_catalog.pg_class \
-         WHERE relnamespace OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema()) \
-         UNION ALL SELECT '', 'it has temporary functions' WHERE EXISTS (SELECT FROM pg_catalog.pg_proc \
-         WHERE pronamespace OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema()) \
-         UNION ALL SELECT '', 'it has temporary types' WHERE EXISTS (SELECT FROM pg_catalog.pg_type \
-         WHERE typnamespace OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema()) \
+         UNION ALL SELECT '', 'it has temporary tables, types, functions or others' WHERE EXISTS (SELECT FROM \
+         pg_catalog.pg_depend WHERE refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_namespace'::pg_catalog.regclass \
+         AND refobjid OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema()) \
          UNION ALL SELECT '', 'it has a cursor WITH HOLD' WHERE EXISTS (SELECT FROM pg_catalog.pg_cursors \
          WHERE is_holdable) \
          UNION ALL SELECT '', 'it has statements of PREPARE' WHERE EXISTS (SELECT FROM \

@@ -140,6 +140,38 @@ fn what_is_set_without_a_name_that_is_seen_stays_with_its_session() {
     }
 }
 
+/// Drivers (asyncpg, pgx) prepare the text anew under another name then.
+#[test]
+fn a_statement_whose_table_has_changed_is_prepared_anew() {
+    let Some(cluster) = Cluster::shared() else {
+        return;
+    };
+    let relay = transactions(cluster, 2);
+    let mut one = raw::pooled_session(relay.port);
+    let mut other = raw::pooled_session(relay.port);
+    let mut run = |statement: &str| {
+        one.write_all(&raw::query(statement)).unwrap();
+        raw::tags(&raw::until_ready(&mut one))
+    };
+    run("drop table if exists changes; create table changes (a int)");
+    // Both connections have the statement.
+    let asks = || [parse("a", "select * from changes"), execute("a")];
+    assert_eq!(run("begin; select 1"), "CTDCZT");
+    assert_eq!(said(&mut other, &asks()), "12CZI");
+    assert_eq!(run("commit"), "CZI");
+    assert_eq!(said(&mut other, &[execute("a")]), "2CZI");
+    assert_eq!(run("alter table changes add b int"), "CZI");
+    assert_eq!(said(&mut other, &[execute("a")]), "EZI");
+    let again = [parse("b", "select * from changes"), execute("b")];
+    assert_eq!(said(&mut other, &again), "12CZI");
+    // The old one stays what it was.
+    assert_eq!(said(&mut other, &[execute("a")]), "EZI");
+    // On the other connection, too.
+    assert_eq!(run("begin; select 1"), "CTDCZT");
+    assert_eq!(said(&mut other, &[execute("b")]), "2CZI");
+    assert_eq!(run("rollback; drop table changes"), "CCZI");
+}
+
 /// libpq's PQprepare sends a Sync behind each Parse, and psql's \gdesc prepares without a name.
 #[test]
 fn the_unnamed_statement_outlasts_what_the_pool_asks() {

@@ -68,6 +68,15 @@ impl Table {
         self.known.lock().get(body).and_then(Weak::upgrade)
     }
 
+    /// Has whoever prepares the statement's text next get another statement, which is new to all connections.
+    pub fn retire(&self, statement: &Statement) {
+        let mut known = self.known.lock();
+        let is_it = |known: &Weak<Statement>| std::ptr::eq(known.as_ptr(), statement);
+        if known.get(&statement.body).is_some_and(is_it) {
+            known.remove(&statement.body);
+        }
+    }
+
     /// The number of statements.
     pub fn len(&self) -> usize {
         self.known.lock().len()

@@ -18,6 +18,10 @@ const LOOKED_AT_BYTES_MAX: u32 = 1 << 20;
 /// that a client names.
 const NO_SUCH_STATEMENT: &str = "26000";
 
+/// The server's function that refuses a statement whose table has changed since it was prepared (SQLSTATE 0A000,
+/// which others have too).
+const PLAN_HAS_CHANGED: &str = "RevalidateCachedQuery";
+
 impl Pooled {
     pub(super) fn pass_to_client(
         &mut self,
@@ -141,6 +145,9 @@ impl Pooled {
                 self.undo(lost);
                 if error_field(body, b'C') == NO_SUCH_STATEMENT {
                     self.held().known.prepared.doubt_named();
+                }
+                if error_field(body, b'R') == PLAN_HAS_CHANGED {
+                    self.retire_prepared();
                 }
                 true
             }

@@ -4,9 +4,10 @@
 #   make test       all checks and tests, the fuzz targets on their corpus too; what CI runs
 #   make test-long  the tests that take long: 2,000 hostile clients, the simulator against
 #                   closed forms at loads up to 0.95, W1 in user-mode kernels (one is built),
-#                   minutes of fuzzing; PostgreSQL's, psycopg's and go-sql-driver's own tests
-#                   through the gate; the instructions of hot paths; an hour of simulated
-#                   worlds, half of it the gate's
+#                   minutes of fuzzing; PostgreSQL's, psycopg's and go-sql-driver's own tests and
+#                   programs with five drivers through the gate, the latter through its pool, too; the
+#                   instructions of hot paths; an hour of simulated worlds, half of it the
+#                   gate's
 #   make bench      measure everything into lab-results (as root: namespaces)
 #   make lint       format, clippy, docs, licences
 #   make setup      what the others need on a Debian machine
@@ -44,6 +45,7 @@ test-long: setup h2spec
 	scripts/suites/postgres
 	scripts/suites/psycopg
 	scripts/suites/go-mysql
+	scripts/suites/drivers
 
 bench: setup
 	cargo build --release --locked -p shortline -p shortline-lab

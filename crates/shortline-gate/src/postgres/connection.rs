@@ -14,7 +14,7 @@ use super::admin::{self, AdminDatabase, Asker, Rights};
 use super::authentication::{self, Authenticated, AuthenticationError};
 use super::backend::{BackendError, connect};
 use super::cancel;
-use super::pool::{self, Pool, Pooled};
+use super::pool::{self, Beside, Cancellable, Pool, Pooled};
 use super::protocol::Postgres;
 use super::reply::Complaint;
 use super::startup::{self, Beginning, Startup, StartupError};
@@ -104,6 +104,8 @@ struct Opened<P> {
     /// The bytes that the backend has already sent.
     ahead: Vec<u8>,
     entry: Option<Entry<Box<[u8]>>>,
+    /// Of a connection beside the pool.
+    cancelling: Option<Cancellable>,
 }
 
 /// Serves a connection until it ends.
@@ -139,9 +141,10 @@ async fn run<P: Protocol<Complaint = Complaint>>(shared: &Shared, opened: Opened
         mut session,
         ahead,
         entry,
+        cancelling,
     } = opened;
     let end = session.relay(ahead).await;
-    drop(entry);
+    drop((entry, cancelling));
     session.close(end, &shared.config.relay.registry).await;
 }
 
@@ -206,12 +209,14 @@ async fn open<'a>(
         say_last(client, &complaint).await;
         return Ok(None);
     }
-    if let Some(pool) = &config.pool {
-        let opened = enter_pool(shared, pool, client, &startup, newcomer).await?;
-        return Ok(Some(Began::Pooled(opened)));
-    }
-    let opened = enter_session(shared, client, &startup, newcomer).await?;
-    Ok(Some(Began::Session(opened)))
+    let began = match &config.pool {
+        Some(pool) if startup.is_replication() => {
+            Began::Session(enter_beside(shared, pool, client, &startup, newcomer).await?)
+        }
+        Some(pool) => Began::Pooled(enter_pool(shared, pool, client, &startup, newcomer).await?),
+        None => Began::Session(enter_session(shared, client, &startup, newcomer).await?),
+    };
+    Ok(Some(began))
 }
 
 /// The admin database, if the client asks for it.
@@ -301,6 +306,7 @@ fn opened(shared: &Arc<Shared>, newcomer: Newcomer<'_>, arrived: Arrived) -> Ope
         session: Box::new(session),
         entry: key.map(|key| shared.waits.register(key.into(), handle)),
         ahead: authenticated.ahead_server.into(),
+        cancelling: None,
     }
 }
 
@@ -385,7 +391,41 @@ async fn enter_pool(
                 session: Box::new(session),
                 ahead: Vec::new(),
                 entry: Some(entered.entry),
+                cancelling: None,
             })
+        }
+        Err(error) => {
+            if let Some(complaint) = error.complaint() {
+                say_last(client, &complaint).await;
+            }
+            Err(error.into())
+        }
+    }
+}
+
+/// Authenticates a client of the pool that replicates, and gives it its own connection beside the pool.
+async fn enter_beside(
+    shared: &Arc<Shared>,
+    pool: &Arc<Pool>,
+    mut client: Stream,
+    startup: &Startup,
+    newcomer: Newcomer<'_>,
+) -> Result<Opened<Postgres>, OpenError> {
+    match pool::replicate(shared, pool, &mut client, startup, &newcomer.names).await {
+        Ok(Beside {
+            server,
+            authenticated,
+            cancelling,
+        }) => {
+            let arrived = Arrived {
+                account: None,
+                client,
+                server,
+                authenticated,
+            };
+            let mut opened = opened(shared, newcomer, arrived);
+            opened.cancelling = cancelling;
+            Ok(opened)
         }
         Err(error) => {
             if let Some(complaint) = error.complaint() {

@@ -10,6 +10,7 @@
 //! | `prepared` | clients' prepared statements, under names that all connections share |
 //! | `pipeline` | the answers that the backend still has to send, and those that the client does not get |
 //! | `protocol` | both directions of a session |
+//! | `replication` | a client that replicates: a connection of its own beside the pool |
 //!
 //! Between sessions a connection keeps its settings and prepared statements. The next session gets its own
 //! settings, and does not see those statements. A session with other state keeps its connection (is *pinned*)
@@ -26,6 +27,7 @@ pub mod own_names;
 mod pipeline;
 mod prepared;
 mod protocol;
+mod replication;
 mod secrets;
 pub mod settings;
 
@@ -51,6 +53,7 @@ pub(super) use entry::{EntryError, identify, open};
 pub use login::Login;
 pub use lookup::Lookup;
 pub(super) use protocol::{Pooled, UnpackError};
+pub(super) use replication::{Beside, Cancellable, replicate};
 pub use secrets::{Stored, Users};
 
 /// The settings of a pool.

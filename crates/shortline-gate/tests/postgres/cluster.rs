@@ -74,7 +74,7 @@ const ROLES: &str = "
 create role tls login;
 create role scram login password 'secret';
 set password_encryption = 'md5';
-create role md5 login password 'secret';
+create role md5 login replication password 'secret';
 grant all on schema public to public;
 ";
 

@@ -16,6 +16,7 @@ mod pool_state;
 mod raw;
 mod relay;
 mod replicas;
+mod replication;
 mod secure;
 mod sessions;
 mod shares;

@@ -241,6 +241,14 @@ fn what_ties_a_session_to_its_connection_keeps_it_there() {
             ("listen jobs", "unlisten *"),
             ("create temp table kept (a int)", "drop table kept"),
             (
+                "create function pg_temp.kept() returns int language sql as 'select 1'",
+                "drop function pg_temp.kept",
+            ),
+            (
+                "create collation pg_temp.kept (locale = 'C')",
+                "drop collation pg_temp.kept",
+            ),
+            (
                 "select pg_advisory_lock(4711)",
                 "select pg_advisory_unlock(4711)",
             ),

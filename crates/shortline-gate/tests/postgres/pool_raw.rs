@@ -139,3 +139,101 @@ fn what_is_set_without_a_name_that_is_seen_stays_with_its_session() {
         }
     }
 }
+
+/// Drivers (asyncpg, pgx) prepare the text anew under another name then.
+#[test]
+fn a_statement_whose_table_has_changed_is_prepared_anew() {
+    let Some(cluster) = Cluster::shared() else {
+        return;
+    };
+    let relay = transactions(cluster, 2);
+    let mut one = raw::pooled_session(relay.port);
+    let mut other = raw::pooled_session(relay.port);
+    let mut run = |statement: &str| {
+        one.write_all(&raw::query(statement)).unwrap();
+        raw::tags(&raw::until_ready(&mut one))
+    };
+    run("drop table if exists changes; create table changes (a int)");
+    // Both connections have the statement.
+    let asks = || [parse("a", "select * from changes"), execute("a")];
+    assert_eq!(run("begin; select 1"), "CTDCZT");
+    assert_eq!(said(&mut other, &asks()), "12CZI");
+    assert_eq!(run("commit"), "CZI");
+    assert_eq!(said(&mut other, &[execute("a")]), "2CZI");
+    assert_eq!(run("alter table changes add b int"), "CZI");
+    assert_eq!(said(&mut other, &[execute("a")]), "EZI");
+    let again = [parse("b", "select * from changes"), execute("b")];
+    assert_eq!(said(&mut other, &again), "12CZI");
+    // The old one stays what it was.
+    assert_eq!(said(&mut other, &[execute("a")]), "EZI");
+    // On the other connection, too.
+    assert_eq!(run("begin; select 1"), "CTDCZT");
+    assert_eq!(said(&mut other, &[execute("b")]), "2CZI");
+    assert_eq!(run("rollback; drop table changes"), "CCZI");
+}
+
+/// libpq's PQprepare sends a Sync behind each Parse, and psql's \gdesc prepares without a name.
+#[test]
+fn the_unnamed_statement_outlasts_what_the_pool_asks() {
+    let Some(cluster) = Cluster::shared() else {
+        return;
+    };
+    let relay = transactions(cluster, 2);
+    let mut one = raw::pooled_session(relay.port);
+    let describe = || raw::message(b'D', b"S\0");
+    // The server is asked what is left behind each statement of a session that keeps its connection.
+    for begins in [
+        "prepare kept as select 1",
+        "deallocate kept",
+        "set my.own = 'a'",
+    ] {
+        one.write_all(&raw::query(begins)).unwrap();
+        raw::until_ready(&mut one);
+        for _ in 0..3 {
+            assert_eq!(said(&mut one, &[parse("", "select 1")]), "1ZI", "{begins}");
+            assert_eq!(said(&mut one, &[describe()]), "tTZI", "{begins}");
+            assert_eq!(said(&mut one, &[execute("")]), "2DCZI", "{begins}");
+            // Another session's settings come and go.
+            let mut other = raw::pooled_session(relay.port);
+            other
+                .write_all(&raw::query("set timezone = 'Asia/Tokyo'"))
+                .unwrap();
+            raw::until_ready(&mut other);
+            assert_eq!(said(&mut one, &[execute("")]), "2DCZI", "{begins}");
+        }
+    }
+}
+
+/// pg_regress's clients begin with a DateStyle that is not the server's, and set the server's.
+#[test]
+fn a_value_that_is_the_servers_own_is_set_in_a_session_that_began_with_another() {
+    let Some(cluster) = Cluster::shared() else {
+        return;
+    };
+    let relay = transactions(cluster, 1);
+    let (mut one, _) = raw::pooled_session_with(relay.port, b"DateStyle\0Postgres, DMY\0");
+    let mut other = raw::pooled_session(relay.port);
+    let mut shows = |statement: &str, expected: &str| {
+        one.write_all(&raw::query(statement)).unwrap();
+        raw::until_ready(&mut one);
+        for socket in [&mut other, &mut one] {
+            socket.write_all(&raw::query("show datestyle")).unwrap();
+        }
+        let others = raw::until_ready(&mut other);
+        assert!(others[1].1.ends_with(b"ISO, MDY"), "{statement}");
+        let mine = raw::until_ready(&mut one);
+        let row = mine.iter().find(|(tag, _)| *tag == b'D').unwrap();
+        assert!(
+            row.1.ends_with(expected.as_bytes()),
+            "{statement}: {mine:?}"
+        );
+    };
+    shows("select 1", "Postgres, DMY");
+    shows("set datestyle to 'ISO, MDY'", "ISO, MDY");
+    shows("set statement_timeout to '1min'", "ISO, MDY");
+    shows("reset datestyle", "Postgres, DMY");
+    shows("begin; set datestyle to 'ISO, MDY'; commit", "ISO, MDY");
+    shows("begin; set datestyle to 'German'; rollback", "ISO, MDY");
+    shows("set local datestyle to 'German'", "ISO, MDY");
+    shows("discard all", "Postgres, DMY");
+}

@@ -30,13 +30,19 @@ pub fn session(port: u16) -> TcpStream {
 
 /// The same through a pool, of the user `md5`.
 pub fn pooled_session(port: u16) -> TcpStream {
+    pooled_session_with(port, b"").0
+}
+
+/// The same, with these further parameters, and its key for cancel requests.
+pub fn pooled_session_with(port: u16, parameters: &[u8]) -> (TcpStream, Vec<u8>) {
     use md5::{Digest, Md5};
     const STORED: &str = "5d80d273267dec78b5d118f9cae7cd26";
     let mut socket = connect(port);
-    let parameters = b"\0\x03\0\0user\0md5\0database\0postgres\0\0";
-    let length = (parameters.len() as u32 + 4).to_be_bytes();
+    let names = b"\0\x03\0\0user\0md5\0database\0postgres\0";
+    let packet = [names, parameters, b"\0"].concat();
+    let length = (packet.len() as u32 + 4).to_be_bytes();
     socket
-        .write_all(&[&length, parameters.as_slice()].concat())
+        .write_all(&[&length, packet.as_slice()].concat())
         .unwrap();
     let (tag, asked) = next(&mut socket).unwrap();
     assert_eq!((tag, &asked[..4]), (b'R', &[0, 0, 0, 5][..]));
@@ -52,7 +58,8 @@ pub fn pooled_session(port: u16) -> TcpStream {
         .unwrap();
     let begun = until_ready(&mut socket);
     assert_eq!(begun.last().unwrap(), &(b'Z', b"I".to_vec()));
-    socket
+    let key = begun.into_iter().find(|(tag, _)| *tag == b'K');
+    (socket, key.unwrap().1)
 }
 
 /// A message.

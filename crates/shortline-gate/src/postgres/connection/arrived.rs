@@ -78,5 +78,6 @@ fn reopen(
         session: Box::new(session),
         ahead: Vec::new(),
         entry: Some(shared.waits.register(key, handle)),
+        cancelling: None,
     })
 }

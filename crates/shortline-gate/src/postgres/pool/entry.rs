@@ -48,9 +48,6 @@ pub enum EntryError {
         /// The server's message.
         reason: String,
     },
-    /// It asks for a replication connection.
-    #[error("replication needs a connection of its own: connect to a gate without --pool")]
-    Replication,
     /// The lookup of its user failed.
     #[error(transparent)]
     Lookup(#[from] LookupError),
@@ -72,7 +69,6 @@ impl EntryError {
             Self::Greeting(error) => error.complaint(),
             // The cause is always one of the client's parameters.
             Self::Refused { reason, .. } => Some(Complaint::new("22023", reason.clone())),
-            Self::Replication => Some(Complaint::new("0A000", self.to_string())),
             // The reason is for the operator, and is in the log.
             Self::Lookup(_) => Some(Complaint::new("08006", "the gate cannot look the user up")),
             Self::Acquire(error) => Some(complaint_of(error)),
@@ -131,28 +127,11 @@ pub(in super::super) async fn open(
     handle: &Arc<Handle>,
     account: &mut GateClient,
 ) -> Result<Entered, EntryError> {
-    if startup.is_replication() {
-        return Err(EntryError::Replication);
-    }
-    negotiate(client, startup).await?;
-    let user = names.user.as_deref().unwrap_or_default().to_owned();
-    let database = names.database.as_deref().unwrap_or(&user).to_owned();
-    let users = pool.common.users();
-    let mut known = users.get(&user);
-    let found;
-    if let (None, Some(lookup)) = (known, &pool.lookup) {
-        found = lookup.find(pool, &database, &user).await?;
-        known = found.as_ref();
-    }
     let mut ahead = BytesMut::new();
-    let greeting = Greeting {
-        client,
-        user: &user,
-        ahead: &mut ahead,
-    };
-    let login = greeting.ask(known, &pool.secret).await?;
+    let login = authenticate(pool, client, startup, &names, &mut ahead).await?;
     super::super::connection::join(shared, account, &names)?;
-    let (wishes, application) = wishes(startup, user, database);
+    let (user, database) = user_and_database(&names);
+    let (wishes, application) = wishes(startup, user.to_owned(), database.to_owned());
     let told = told(pool, &wishes, &login).await?;
     let (mut settings, mut parameters) = (told.settings.clone(), told.parameters.clone());
     if let Some(name) = application {
@@ -160,7 +139,7 @@ pub(in super::super) async fn open(
         parameters.insert(APPLICATION.as_bytes().to_vec(), name);
     }
     let key: Box<[u8]> = Box::new(scram::random::<8>());
-    welcome(client, &parameters, &key).await?;
+    welcome(client, &parameters, Some(&key)).await?;
     let target = Arc::<Target>::default();
     pool.targets.lock().insert(key.clone(), Arc::clone(&target));
     let terms = (shared.config.relay.terms_of)(&names.client());
@@ -178,6 +157,37 @@ pub(in super::super) async fn open(
         ahead: ahead.into(),
         entry: shared.waits.register(key, handle),
     })
+}
+
+/// Authenticates a client of the pool. Returns the login that the gate may use for it.
+pub(super) async fn authenticate(
+    pool: &Arc<Pool>,
+    client: &mut Stream,
+    startup: &Startup,
+    names: &ClientNames,
+    ahead: &mut BytesMut,
+) -> Result<Login, EntryError> {
+    negotiate(client, startup).await?;
+    let (user, database) = user_and_database(names);
+    let users = pool.common.users();
+    let mut known = users.get(user);
+    let found;
+    if let (None, Some(lookup)) = (known, &pool.lookup) {
+        found = lookup.find(pool, database, user).await?;
+        known = found.as_ref();
+    }
+    let greeting = Greeting {
+        client,
+        user,
+        ahead,
+    };
+    Ok(greeting.ask(known, &pool.secret).await?)
+}
+
+/// The user and the database that a client requests.
+pub(super) fn user_and_database(names: &ClientNames) -> (&str, &str) {
+    let user = names.user.as_deref().unwrap_or_default();
+    (user, names.database.as_deref().unwrap_or(user))
 }
 
 /// Authenticates a client of the admin database. Only users in the file have access to it.
@@ -328,16 +338,18 @@ fn reported_now(known: &Known) -> Parameters {
 }
 
 /// Sends a client the messages up to its first ReadyForQuery.
-async fn welcome(
+pub(super) async fn welcome(
     client: &mut Stream,
     parameters: &Parameters,
-    key: &[u8],
+    key: Option<&[u8]>,
 ) -> Result<(), EntryError> {
     let mut said = Vec::new();
     for (name, value) in parameters {
         said.extend(message(b'S', &[name, b"\0", value, b"\0"]));
     }
-    said.extend(message(b'K', &[key]));
+    if let Some(key) = key {
+        said.extend(message(b'K', &[key]));
+    }
     said.extend(ready_for_query(Status::Idle));
     say(client, &said).await
 }

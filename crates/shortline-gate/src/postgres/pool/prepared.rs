@@ -68,6 +68,15 @@ impl Table {
         self.known.lock().get(body).and_then(Weak::upgrade)
     }
 
+    /// Has whoever prepares the statement's text next get another statement, which is new to all connections.
+    pub fn retire(&self, statement: &Statement) {
+        let mut known = self.known.lock();
+        let is_it = |known: &Weak<Statement>| std::ptr::eq(known.as_ptr(), statement);
+        if known.get(&statement.body).is_some_and(is_it) {
+            known.remove(&statement.body);
+        }
+    }
+
     /// The number of statements.
     pub fn len(&self) -> usize {
         self.known.lock().len()
@@ -180,7 +189,7 @@ impl OfClient {
 /// The statements prepared on a connection to the backend.
 #[derive(Debug, Default)]
 pub struct OfConnection {
-    /// The number of the unnamed statement.
+    /// The number of the unnamed statement. Each Query removes it, also one of the pool's own.
     pub unnamed: Option<u64>,
     /// The named statements by number.
     named: HashMap<u64, Named>,

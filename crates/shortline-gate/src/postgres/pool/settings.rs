@@ -43,6 +43,21 @@ impl Settings {
         }
     }
 
+    /// The same, for a session that began with other settings than the connection: of those it keeps each value.
+    /// Without one it would return to the value that it began with.
+    pub fn follow_from(
+        &mut self,
+        began_with: &Self,
+        name: &[u8],
+        value: &[u8],
+        login: &Parameters,
+    ) {
+        match began_with.has(name) {
+            true => self.report(name, value),
+            false => self.follow(name, value, login),
+        }
+    }
+
     /// Notes a value that differs from the one at login.
     pub fn report(&mut self, name: &[u8], value: &[u8]) {
         if !STATES.contains(&name) && (self.0.len() < SETTINGS_MAX || self.0.contains_key(name)) {
@@ -167,12 +182,9 @@ pub fn look<'a>(user: &str, own: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
     let mut text = format!(
         "SELECT name, setting FROM pg_catalog.pg_settings WHERE source OPERATOR(pg_catalog.=) 'session' \
          UNION ALL SELECT '', 'it listens' WHERE EXISTS (SELECT FROM pg_catalog.pg_listening_channels()) \
-         UNION ALL SELECT '', 'it has temporary tables' WHERE EXISTS (SELECT FROM pg_catalog.pg_class \
-         WHERE relnamespace OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema()) \
-         UNION ALL SELECT '', 'it has temporary functions' WHERE EXISTS (SELECT FROM pg_catalog.pg_proc \
-         WHERE pronamespace OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema()) \
-         UNION ALL SELECT '', 'it has temporary types' WHERE EXISTS (SELECT FROM pg_catalog.pg_type \
-         WHERE typnamespace OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema()) \
+         UNION ALL SELECT '', 'it has temporary tables, types, functions or others' WHERE EXISTS (SELECT FROM \
+         pg_catalog.pg_depend WHERE refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_namespace'::pg_catalog.regclass \
+         AND refobjid OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema()) \
          UNION ALL SELECT '', 'it has a cursor WITH HOLD' WHERE EXISTS (SELECT FROM pg_catalog.pg_cursors \
          WHERE is_holdable) \
          UNION ALL SELECT '', 'it has statements of PREPARE' WHERE EXISTS (SELECT FROM \

@@ -274,18 +274,13 @@ impl Pooled {
 
     fn take_settings(&mut self, exchange: &mut Exchange<'_, '_>, found: &Found) {
         self.settings = Settings::default();
-        let held = self
-            .held
-            .as_mut()
-            .expect("invariant: who looks has a connection");
+        let login = Arc::clone(&self.held().known.parameters);
         for (name, value) in found.settings.iter() {
-            // Where it began with another value, it has to be set to that of the login, too.
-            match self.began_with.has(name) {
-                true => self.settings.report(name, value),
-                false => self.settings.follow(name, value, &held.known.parameters),
-            }
+            self.settings
+                .follow_from(&self.began_with, name, value, &login);
         }
-        held.known.settings = self.settings.clone();
+        let settings = self.settings.clone();
+        self.held().known.settings = settings;
         // On its own connection, the session would have returned to these values.
         for (name, value) in self
             .began_with

@@ -274,6 +274,14 @@ impl Pooled {
         self.prepared.prepare(name, statement);
     }
 
+    /// Notes that one of the client's statements cannot be executed any more. If the client prepares it again, the
+    /// connections must not answer with what they have.
+    pub(super) fn retire_prepared(&mut self) {
+        for (_, statement) in self.prepared.all_named() {
+            self.member.pool.statements.retire(statement);
+        }
+    }
+
     /// Notes that the client has no named statements any more. Its connection may have kept some that it got since.
     pub(super) fn forget_prepared(&mut self) {
         self.held().known.prepared.doubt_named();

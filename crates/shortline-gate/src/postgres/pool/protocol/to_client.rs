@@ -25,6 +25,10 @@ const CANCELLED: &str = "57014";
 /// that a client names.
 const NO_SUCH_STATEMENT: &str = "26000";
 
+/// The server's function that refuses a statement whose table has changed since it was prepared (SQLSTATE 0A000,
+/// which others have too).
+const PLAN_HAS_CHANGED: &str = "RevalidateCachedQuery";
+
 impl Pooled {
     pub(super) fn pass_to_client(
         &mut self,
@@ -169,6 +173,9 @@ impl Pooled {
                 }
                 if error_field(body, b'C') == NO_SUCH_STATEMENT {
                     self.held().known.prepared.doubt_named();
+                }
+                if error_field(body, b'R') == PLAN_HAS_CHANGED {
+                    self.retire_prepared();
                 }
                 true
             }

@@ -4,11 +4,17 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output};
+use std::sync::Mutex;
 
 use tempfile::TempDir;
 
+/// A program that is still open for writing cannot be started, and a process that another test starts just then has
+/// it open for a moment.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
 /// `shortline lab run w1 --seeds 2` where `shortline` stands in a folder of its own, and beside it what is in `lab`.
 fn run(lab: Option<(&str, u32)>) -> Output {
+    let _turn = ONE_AT_A_TIME.lock().unwrap();
     let folder = TempDir::new().unwrap();
     let program = folder.path().join("shortline");
     fs::copy(env!("CARGO_BIN_EXE_shortline"), &program).unwrap();

@@ -260,8 +260,8 @@ impl Outgoing {
     }
 
     /// What to hand over at once where no grant limits it. The kernel's copy of a file is sent in one piece: the kernel
-    /// then fills its packets, and 1 MB takes two thirds of the processor time that it takes in many. Only its end
-    /// follows by itself, so that the response counts as being sent until nearly all is with the kernel.
+    /// then fills its packets (1 MB whole took 0.72 of the processor time of 64 KiB pieces). Only its end follows
+    /// by itself, so that the response counts as being sent until nearly all is with the kernel.
     fn unscheduled_bytes(&self) -> u32 {
         let Content::Segments(segments) = &self.content else {
             return READ_BYTES;

@@ -152,11 +152,12 @@ impl Bed {
                 Ok(_) => return Ok(()),
                 Err(problem) => problem,
             };
-            if !Path::new(&format!("/proc/{}", self.pid)).exists() {
+            if !is_running(self.pid) {
                 return Err(BedError::Ended(log(&self.directory)));
             }
             if begin.elapsed() > START_MAX {
-                return Err(BedError::Silent(problem));
+                let log = log(&self.directory);
+                return Err(BedError::Silent { problem, log });
             }
             tokio::time::sleep(RETRY).await;
         }
@@ -196,8 +197,13 @@ pub enum BedError {
     #[error("the database ended at once: {0}")]
     Ended(String),
     /// The server never accepted a connection.
-    #[error("the database does not listen: {0}")]
-    Silent(StoreError),
+    #[error("the database does not listen: {problem}; its log ends with: {log}")]
+    Silent {
+        /// How the last attempt to connect ended.
+        problem: StoreError,
+        /// The last lines of the server's log.
+        log: String,
+    },
 }
 
 fn make_directory() -> Result<PathBuf, BedError> {
@@ -214,6 +220,14 @@ fn make_directory() -> Result<PathBuf, BedError> {
 fn group_name(directory: &Path) -> String {
     let name = directory.file_name().unwrap_or_default();
     name.to_string_lossy().into_owned()
+}
+
+/// Whether a process is there and not a zombie: one that ended stays until the supervisor asks for
+/// it (proc(5)).
+fn is_running(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
+    let state = stat.as_deref().ok().and_then(|stat| stat.rsplit_once(") "));
+    state.is_some_and(|(_, state)| !state.starts_with(['Z', 'X']))
 }
 
 /// A process and all its living descendants (proc(5)).
@@ -250,6 +264,6 @@ fn read_pid(supervisor: &mut Child) -> Option<u32> {
 /// The last lines of the server's log.
 fn log(directory: &Path) -> String {
     let log = std::fs::read_to_string(directory.join("log")).unwrap_or_default();
-    let lines: Vec<&str> = log.lines().rev().take(3).collect();
+    let lines: Vec<&str> = log.lines().rev().take(5).collect();
     lines.into_iter().rev().collect::<Vec<_>>().join("; ")
 }

@@ -249,9 +249,10 @@ fn a_purchase_that_a_deadlock_undoes_is_made_again() {
             bench.number("SELECT COUNT(*) FROM orders").await,
             orders + 1
         );
-        // The number of the order that was rolled back is lost, which shows that there was one.
+        // The number of an order that was rolled back is lost, which shows that there was one. There
+        // are two if the purchase has item 1 again before the other wakes up.
         let now = bench.number("SELECT MAX(o_id) FROM orders").await;
-        assert_eq!(now, last + 2, "{kind}: no deadlock");
+        assert!(now >= last + 2, "{kind}: no deadlock");
         let stock = "SELECT i_stock FROM item WHERE i_id = 1";
         assert_eq!(bench.number(stock).await, 49);
     });

@@ -58,7 +58,7 @@ impl Commands {
         };
         let (before, own) = if rustix::process::geteuid().is_root() {
             let switch = format!("setpriv --reuid={account} --regid={account} --init-groups ");
-            (switch, format!("chown {account}: data && "))
+            (switch, format!("chown {account}: data temporary && "))
         } else {
             (String::new(), String::new())
         };
@@ -69,8 +69,11 @@ impl Commands {
             Kind::Postgres => self.postgres(port, sizing),
             Kind::MariaDb => self.mariadb(directory, port, sizing)?,
         };
+        // As it starts, MariaDB removes the temporary tables of every other server in its folder
+        // for temporary files, and a server that is being initialised then ends.
         let text = format!(
-            "cd '{}' && mkdir data && {own}{before}{initialise} && exec {before}{pinned}{serve}",
+            "cd '{}' && mkdir data temporary && {own}export TMPDIR=\"$PWD/temporary\" && \
+             {before}{initialise} && exec {before}{pinned}{serve}",
             directory.display()
         );
         let name = match self.kind {

@@ -1,7 +1,7 @@
 //! A real MariaDB of Debian's in a folder of its own, stopped and removed however the tests end.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -57,11 +57,7 @@ impl Server {
             .tempdir()
             .unwrap()
             .keep();
-        let port = TcpListener::bind("127.0.0.1:0")
-            .unwrap()
-            .local_addr()
-            .unwrap()
-            .port();
+        let port = shortline_base::port::free_port().unwrap();
         let mut server = Self {
             address: SocketAddr::from(([127, 0, 0, 1], port)),
             authority: folder.join("authority.pem"),
@@ -76,15 +72,30 @@ impl Server {
         Some(server)
     }
 
+    /// Its own: as it starts, MariaDB removes the temporary tables of every other server in its
+    /// folder for temporary files, and a server that is being installed then ends.
+    fn temporary(&self) -> PathBuf {
+        self.folder.join("temporary")
+    }
+
     fn install(&self) {
         let user = mysql_user();
+        std::fs::create_dir(self.temporary()).unwrap();
         make_certificates(&self.authority, &self.cert, &self.key);
         if let Some((user, group)) = user {
-            for path in [&self.folder, &self.key, &self.cert, &self.authority] {
+            let temporary = self.temporary();
+            for path in [
+                &self.folder,
+                &temporary,
+                &self.key,
+                &self.cert,
+                &self.authority,
+            ] {
                 chown(path, Some(user), Some(group)).unwrap();
             }
         }
         let installed = Command::new(INSTALL)
+            .env("TMPDIR", self.temporary())
             .arg("--no-defaults")
             .arg(format!("--datadir={}", self.folder.join("data").display()))
             .args(["--auth-root-authentication-method=normal", "--skip-test-db"])
@@ -107,6 +118,7 @@ impl Server {
             .arg(folder)
             .arg(SERVER)
             .arg("--no-defaults")
+            .arg(format!("--tmpdir={}", self.temporary().display()))
             .arg(format!("--datadir={}", folder.join("data").display()))
             .arg(format!("--socket={}", folder.join("socket").display()))
             .arg(format!("--pid-file={}", folder.join("pid").display()))

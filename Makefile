@@ -30,7 +30,7 @@ demo:
 
 test: setup h2spec
 	scripts/lint
-	scripts/test
+	scripts/test --no-default-features
 
 test-long: setup h2spec
 	scripts/setup kernel

@@ -23,6 +23,7 @@ use shortline_command::{Ended, exit_code, parse};
 
 /// It returns memory to the system when connections become idle, unlike the C library's, and takes
 /// less time for the small pieces of a request.
+#[cfg(feature = "jemalloc")]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 

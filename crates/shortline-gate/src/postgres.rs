@@ -52,16 +52,17 @@ pub mod scram;
 pub mod startup;
 pub mod statements;
 
-use crate::classify::Class;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::Gate;
-use crate::classify::{Classify, Client};
+use shortline_sched::admission::Refusal;
+
+use crate::classify::{Class, Classify, Client, ClientNames};
 use crate::relay::{self, AbortOnDrop, Incoming, Listener, RelayConfig, Socket, Upstream, Waits};
+use crate::{Gate, GateClient};
 pub use admin::{AdminDatabase, Answer, Answering, Answers, Rights, Table};
 pub use asker::{NotHeard, check as check_asker};
 pub(crate) use backend::connect_to;
@@ -184,6 +185,12 @@ struct Shared {
 impl Shared {
     fn class_of(&self, statement: &[u8], client: &Client<'_>) -> Class {
         (self.config.relay.classify)(statement, client)
+    }
+
+    /// Adds an authenticated client to its tenant, if the tenant has room.
+    fn join(&self, account: &mut GateClient, names: &ClientNames) -> Result<(), Refusal> {
+        let terms = (self.config.relay.terms_of)(&names.client());
+        account.join(terms.tenant.as_deref())
     }
 
     fn prepared(&self, statement: &[u8], client: &Client<'_>) -> Prepared {

@@ -51,6 +51,7 @@ mod aging;
 mod arrival;
 mod boosts;
 mod capacity;
+mod charge;
 mod config;
 mod deadlines;
 mod debts;
@@ -75,17 +76,20 @@ pub use capacity::{
     AutoReason, AutoView, Calibration, CalibrationError, CalibrationStage, CalibrationView,
     CapacityState, Compared, OpeningStage, OpeningView, Trial,
 };
-pub use config::{AdmissionConfig, Capacity, CapacityError, OpenUp, OpenUpError, Order};
+pub use config::{
+    AdmissionConfig, Capacity, CapacityError, OpenUp, OpenUpError, Order, Runaway, RunawayAction,
+    RunawayError,
+};
 pub use histogram::{BOUNDS_NS, Histogram, Times};
 pub use oldest::{OldestShare, OldestShareError};
 pub use requests::{ClientId, RequestId};
-pub use runaways::{Runaway, RunawayAction, RunawayError};
+pub use sight::OldestWaiter;
 pub use tenants::{
     CapacityPart, CapacityPartError, DEFAULT_TENANT, TenantId, TenantLimits, TenantView, Weight,
     WeightError,
 };
 pub use types::{KeptEstimate, TypeId};
-pub use view::{AdmissionView, OldestWaiter, Totals, TypeView};
+pub use view::{AdmissionView, Totals, TypeView};
 
 use std::collections::VecDeque;
 use std::num::NonZeroUsize;
@@ -96,8 +100,7 @@ use aging::{Moment, Rate};
 use boosts::Offered;
 use capacity::{Control, Ended};
 use debts::{Debts, Used};
-use next::{Next, Turn};
-use requests::{Requests, Running, Stage};
+use requests::{Next, Requests, Running, Stage, Turn};
 use runaways::Runaways;
 use tenants::Tenants;
 use types::{Learnt, Types};
@@ -197,11 +200,12 @@ impl Admission {
     /// Starts the next request, if it may start. The driver calls this until it returns `None`.
     pub fn admit_next(&mut self, now_ns: u64) -> Option<RequestId> {
         let now_ns = self.tell_time(now_ns);
-        if self.waiting() > 0 {
-            self.release_held();
-            self.grow();
-            self.boost();
+        if self.waiting() == 0 {
+            return None;
         }
+        self.release_held();
+        self.grow();
+        self.boost();
         if !self.has_place() {
             return None;
         }

@@ -16,10 +16,9 @@ use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::asker::{self, NotHeard};
-use super::connection::say_last;
 use super::conversation::Status;
 use super::messages::query_text;
-use super::reply::{Complaint, command_complete, message, ready_for_query};
+use super::reply::{Complaint, command_complete, message, ready_for_query, say_last};
 use crate::relay::proxy::Peer;
 use crate::relay::{Handle, Order, Stream};
 

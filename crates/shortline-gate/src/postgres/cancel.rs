@@ -105,3 +105,8 @@ async fn pass_on(
 fn key_of(packet: &[u8]) -> Option<&[u8]> {
     packet.get(KEY_AT..)
 }
+
+/// The process number in a key: the first four bytes of a BackendKeyData's body.
+pub(super) fn process_of(key: &[u8]) -> Option<u32> {
+    key.first_chunk().map(|number| u32::from_be_bytes(*number))
+}

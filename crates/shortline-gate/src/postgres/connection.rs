@@ -3,20 +3,19 @@
 mod arrived;
 
 use std::io;
-
-use shortline_sched::admission::Refusal;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use shortline_sched::admission::Refusal;
 use tokio::io::AsyncWriteExt;
 
 use super::admin::{self, AdminDatabase, Asker, Rights};
 use super::authentication::{self, Authenticated, AuthenticationError};
 use super::backend::{BackendError, connect};
-use super::cancel;
+use super::cancel::{self, process_of};
 use super::pool::{self, Beside, Cancellable, Pool, Pooled};
 use super::protocol::Postgres;
-use super::reply::Complaint;
+use super::reply::{Complaint, say_last};
 use super::startup::{self, Beginning, Startup, StartupError};
 use super::{PostgresConfig, Shared};
 use crate::Gate;
@@ -329,7 +328,7 @@ async fn enter_session(
     let join = || {
         account
             .as_mut()
-            .map_or(Ok(()), |account| join(shared, account, &newcomer.names))
+            .map_or(Ok(()), |account| shared.join(account, &newcomer.names))
     };
     match authenticate(shared, &mut client, &mut server, startup, join).await {
         Ok(authenticated) => {
@@ -436,16 +435,6 @@ async fn enter_beside(
     }
 }
 
-/// Adds an authenticated client to its tenant, if the tenant has room.
-pub(super) fn join(
-    shared: &Shared,
-    account: &mut GateClient,
-    names: &ClientNames,
-) -> Result<(), Refusal> {
-    let terms = (shared.config.relay.terms_of)(&names.client());
-    account.join(terms.tenant.as_deref())
-}
-
 /// The names by which statements are classified, apart from their text.
 fn names_of(startup: &Startup, peer: Option<SocketAddr>) -> ClientNames {
     let name = |name: Option<&[u8]>| Some(String::from_utf8_lossy(name?).into());
@@ -455,14 +444,4 @@ fn names_of(startup: &Startup, peer: Option<SocketAddr>) -> ClientNames {
         database: name(startup.database()),
         user: name(startup.parameter("user")),
     }
-}
-
-/// The process number in a key: the first four bytes of a BackendKeyData's body.
-pub(super) fn process_of(key: &[u8]) -> Option<u32> {
-    key.first_chunk().map(|number| u32::from_be_bytes(*number))
-}
-
-/// Sends the client a last error and closes the connection.
-pub(super) async fn say_last(client: Stream, complaint: &Complaint) {
-    Side::new(client).close(&complaint.fatal()).await;
 }

@@ -1,7 +1,7 @@
 //! The gate's own messages to a client (PostgreSQL's documentation, 55.7 and 55.8).
 
 use super::conversation::Status;
-use crate::relay::{Denied, End};
+use crate::relay::{Denied, End, Side, Stream};
 use shortline_sched::admission::Refusal;
 
 /// An error with a code from appendix A of PostgreSQL's documentation.
@@ -57,6 +57,11 @@ impl Complaint {
     pub fn fatal(&self) -> Vec<u8> {
         report(b'E', "FATAL", self.sqlstate, &self.message)
     }
+}
+
+/// Sends the client a last error and closes the connection.
+pub(super) async fn say_last(client: Stream, complaint: &Complaint) {
+    Side::new(client).close(&complaint.fatal()).await;
 }
 
 /// The error for a unit that does not start. Poolers and servers send 53300 (too many connections) when there

@@ -4,8 +4,9 @@ use std::fmt;
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::str::FromStr;
 
+use serde::Deserialize;
+
 use super::oldest::OldestShare;
-use super::runaways::Runaway;
 use crate::Aging;
 use crate::Estimator;
 use crate::units::{Span, UnitError, excerpt};
@@ -227,6 +228,81 @@ impl fmt::Display for Capacity {
                 Span::from_duration(duration).fmt(f)
             }
         }
+    }
+}
+
+/// The multiple of the 99th percentile beyond which a request is a runaway, if the rule gives none.
+const MULTIPLE_DEFAULT: f64 = 20.0;
+
+/// When a request is a runaway, and what is done about it.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Runaway {
+    /// What is done about it.
+    pub action: RunawayAction,
+    /// The limit, as a multiple of the 99th percentile of its type.
+    pub(super) multiple: f64,
+}
+
+/// The multiple is a finite number.
+impl Eq for Runaway {}
+
+/// What is done about a runaway.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunawayAction {
+    /// It is counted. As always, its client pays what it takes.
+    Charge,
+    /// Its statement is cancelled, and further requests of its name get the type for runaways.
+    Cancel,
+    /// Further requests of its name get the type for runaways.
+    Class,
+}
+
+/// A text that is not a rule for runaways.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "runaway `{0}`: must be cancel, class or charge, or with how many times the 99th percentile (2 or more) as cancel:20"
+)]
+pub struct RunawayError(String);
+
+impl FromStr for Runaway {
+    type Err = RunawayError;
+
+    fn from_str(text: &str) -> Result<Self, RunawayError> {
+        let (action, multiple) = match text.split_once(':') {
+            Some((action, multiple)) => (action, multiple.parse().ok()),
+            None => (text, Some(MULTIPLE_DEFAULT)),
+        };
+        let action = match action {
+            "cancel" => Some(RunawayAction::Cancel),
+            "charge" => Some(RunawayAction::Charge),
+            "class" => Some(RunawayAction::Class),
+            _ => None,
+        };
+        let multiple = multiple.filter(|multiple: &f64| multiple.is_finite() && *multiple >= 2.0);
+        match (action, multiple) {
+            (Some(action), Some(multiple)) => Ok(Self { action, multiple }),
+            _ => Err(RunawayError(excerpt(text))),
+        }
+    }
+}
+
+impl TryFrom<String> for Runaway {
+    type Error = RunawayError;
+
+    fn try_from(text: String) -> Result<Self, RunawayError> {
+        text.parse()
+    }
+}
+
+impl fmt::Display for Runaway {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let action = match self.action {
+            RunawayAction::Cancel => "cancel",
+            RunawayAction::Charge => "charge",
+            RunawayAction::Class => "class",
+        };
+        f.pad(&format!("{action}:{}", self.multiple))
     }
 }
 

@@ -1,7 +1,7 @@
 //! The next request of a tenant, and why it is next: by the policy, because it has waited longest, or because
 //! its type is new.
 
-use super::requests::Running;
+use super::requests::{Next, Running, Turn};
 use super::{Admission, RequestId};
 
 /// A request that has waited longest counts as at most one over this of the capacity, so that others run
@@ -9,31 +9,6 @@ use super::{Admission, RequestId};
 const OLDEST_PART: u64 = 2;
 /// The same limit for a trial.
 const TRIAL_PART: u64 = 4;
-
-/// Why a request is next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Turn {
-    /// The order of the policy.
-    Policy,
-    /// It has waited longest ([`super::oldest`]).
-    Oldest,
-    /// Its type is new ([`super::newcomers`]).
-    Newcomer,
-}
-
-/// The next request.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Next {
-    pub(super) id: RequestId,
-    pub(super) kind: usize,
-    pub(super) turn: Turn,
-    /// Its estimate, in nanoseconds of load.
-    pub(super) estimate_ns: u64,
-    /// What it adds to the load when it starts.
-    pub(super) load_ns: u64,
-    /// Whether it skips the queue.
-    pub(super) is_unqueued: bool,
-}
 
 impl Admission {
     /// The next of a tenant's queued requests.

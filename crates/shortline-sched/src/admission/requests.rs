@@ -3,9 +3,8 @@
 use slab::Slab;
 
 use super::arrival::NewRequest;
-use super::next::{Next, Turn};
-use super::runaways::Runaway;
-use super::tenants::Charge;
+use super::charge::Charge;
+use super::config::Runaway;
 
 /// Names a request from its arrival until it finishes or is withdrawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -56,6 +55,31 @@ pub(super) struct Waiting {
     pub(super) deadline_ns: u64,
     /// Until when it is held back for its client's debt, in time of the fair share.
     pub(super) held_until_ns: Option<u64>,
+}
+
+/// Why a request is next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// The order of the policy.
+    Policy,
+    /// It has waited longest ([`super::oldest`]).
+    Oldest,
+    /// Its type is new ([`super::newcomers`]).
+    Newcomer,
+}
+
+/// The next request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Next {
+    pub(super) id: RequestId,
+    pub(super) kind: usize,
+    pub(super) turn: Turn,
+    /// Its estimate, in nanoseconds of load.
+    pub(super) estimate_ns: u64,
+    /// What it adds to the load when it starts.
+    pub(super) load_ns: u64,
+    /// Whether it skips the queue.
+    pub(super) is_unqueued: bool,
 }
 
 /// The state of a running request.

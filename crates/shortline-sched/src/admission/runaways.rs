@@ -19,15 +19,11 @@
 //! makes all others like it long for a while.
 
 use std::collections::HashMap;
-use std::fmt;
-use std::str::FromStr;
 
-use serde::Deserialize;
-
+use super::config::{Runaway, RunawayAction};
 use super::requests::{Request, RequestId, Running};
 use super::types::Types;
 use super::{Admission, TypeId};
-use crate::units::excerpt;
 
 /// The type of requests whose name ran away recently.
 const CLASS: &str = "runaway";
@@ -43,81 +39,6 @@ const LEAST_NS: u64 = 2_000_000_000;
 
 /// This many requests of the type must have ended.
 const KNOWN_WELL: usize = 16;
-
-/// The multiple of the 99th percentile, if the rule gives none.
-const MULTIPLE_DEFAULT: f64 = 20.0;
-
-/// When a request is a runaway, and what is done about it.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
-#[serde(try_from = "String")]
-pub struct Runaway {
-    /// What is done about it.
-    pub action: RunawayAction,
-    /// The limit, as a multiple of the 99th percentile of its type.
-    multiple: f64,
-}
-
-/// The multiple is a finite number.
-impl Eq for Runaway {}
-
-/// What is done about a runaway.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RunawayAction {
-    /// It is counted. As always, its client pays what it takes.
-    Charge,
-    /// Its statement is cancelled, and further requests of its name get the type for runaways.
-    Cancel,
-    /// Further requests of its name get the type for runaways.
-    Class,
-}
-
-/// A text that is not a rule for runaways.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "runaway `{0}`: must be cancel, class or charge, or with how many times the 99th percentile (2 or more) as cancel:20"
-)]
-pub struct RunawayError(String);
-
-impl FromStr for Runaway {
-    type Err = RunawayError;
-
-    fn from_str(text: &str) -> Result<Self, RunawayError> {
-        let (action, multiple) = match text.split_once(':') {
-            Some((action, multiple)) => (action, multiple.parse().ok()),
-            None => (text, Some(MULTIPLE_DEFAULT)),
-        };
-        let action = match action {
-            "cancel" => Some(RunawayAction::Cancel),
-            "charge" => Some(RunawayAction::Charge),
-            "class" => Some(RunawayAction::Class),
-            _ => None,
-        };
-        let multiple = multiple.filter(|multiple: &f64| multiple.is_finite() && *multiple >= 2.0);
-        match (action, multiple) {
-            (Some(action), Some(multiple)) => Ok(Self { action, multiple }),
-            _ => Err(RunawayError(excerpt(text))),
-        }
-    }
-}
-
-impl TryFrom<String> for Runaway {
-    type Error = RunawayError;
-
-    fn try_from(text: String) -> Result<Self, RunawayError> {
-        text.parse()
-    }
-}
-
-impl fmt::Display for Runaway {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let action = match self.action {
-            RunawayAction::Cancel => "cancel",
-            RunawayAction::Charge => "charge",
-            RunawayAction::Class => "class",
-        };
-        f.pad(&format!("{action}:{}", self.multiple))
-    }
-}
 
 /// The rule, and the names remembered.
 #[derive(Debug, Default)]

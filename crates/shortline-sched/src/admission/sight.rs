@@ -3,8 +3,18 @@
 //! Waits are counted when they end, so a starving request is in no counter. Its type's oldest waiter shows
 //! it. This visits all requests inside, and runs only for a view.
 
+use serde::Serialize;
+
 use super::requests::{Requests, Stage};
-use super::view::OldestWaiter;
+
+/// The request that has waited longest and still waits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct OldestWaiter {
+    /// The name of its type.
+    pub name: String,
+    /// How long it has waited so far, in nanoseconds.
+    pub waited_ns: u64,
+}
 
 /// The oldest waiters.
 #[derive(Debug, Default)]

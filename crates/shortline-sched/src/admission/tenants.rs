@@ -64,27 +64,12 @@ mod tenant;
 mod waiting;
 
 use super::Admission;
-use super::next::Next;
-use super::requests::RequestId;
+use super::requests::{Next, RequestId};
 
 pub use limits::{CapacityPart, CapacityPartError, TenantLimits, Weight, WeightError};
 pub(super) use table::Tenants;
 pub use table::{DEFAULT_TENANT, TenantId};
 pub use tenant::TenantView;
-
-/// What the tenant of a running request has been charged for it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Charge {
-    pub(super) tenant: usize,
-    /// The advance that is not replaced yet, in nanoseconds of load.
-    advance_ns: u64,
-    /// The work it had used when it was last settled, in nanoseconds of load.
-    used_ns: u64,
-    /// What was charged for that. It is more than `used_ns` if an advance was not given back.
-    charged_ns: u64,
-    /// How often the tenant's tag had been raised when the advance was paid.
-    raises: u64,
-}
 
 impl Admission {
     /// The tenant of this name, entered into the table if it is new. A full table forgets an unused tenant. If

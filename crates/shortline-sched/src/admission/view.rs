@@ -4,8 +4,9 @@ use serde::Serialize;
 
 use super::capacity::{CapacityState, OpeningView};
 use super::histogram::Times;
+use super::sight::{self, OldestWaiter};
 use super::tenants::TenantView;
-use super::{Admission, Kept, sight};
+use super::{Admission, Kept};
 
 /// The queue, the load and the types at one moment.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -36,15 +37,6 @@ pub struct AdmissionView {
     pub tenants: Vec<TenantView>,
     /// Each type. The first one is shared by all names for which the table has no room.
     pub types: Vec<TypeView>,
-}
-
-/// The request that has waited longest and still waits.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct OldestWaiter {
-    /// The name of its type.
-    pub name: String,
-    /// How long it has waited so far, in nanoseconds.
-    pub waited_ns: u64,
 }
 
 /// Counters since the start, forgotten types included.

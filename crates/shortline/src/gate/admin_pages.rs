@@ -1,4 +1,4 @@
-//! The admin endpoint of a gate: its pages, `/ready`, and commands by `POST /command`.
+//! The admin endpoint of a gate: a live page, `/status`, `/history`, `/metrics`, `/clients`, `/ready`, and commands by `POST /command`.
 //!
 //! `/ready` reports whether to send clients here: the gate is neither paused nor ending, and the backend can be
 //! reached. If the last connection to the backend succeeded, that is enough. Otherwise a connection is tried now.
@@ -18,6 +18,7 @@ use shortline_gate::relay::Upstream;
 use super::console::Console;
 use super::settings::Settings;
 use super::status::View;
+use super::{clients, metrics, page};
 
 /// The longest time to connect to the backend.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(2);
@@ -49,7 +50,15 @@ impl Pages for AdminPages {
         "/, /status, /history, /metrics, /clients, /ready or /healthz, or POST /command";
 
     fn page(&self, path: &str) -> Option<Page> {
-        self.view.page(path)
+        let view = &self.view;
+        match path {
+            "/" => Some(Page::html(page::html())),
+            "/status" => Some(Page::json(&view.status())),
+            "/history" => Some(Page::json(&view.samples())),
+            "/metrics" => Some(Page::metrics(metrics::render(&view.status()))),
+            "/clients" => Some(Page::json(&clients::all(view.clients()))),
+            _ => None,
+        }
     }
 
     fn slow_page(&self, path: &str) -> Option<Later> {

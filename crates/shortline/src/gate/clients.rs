@@ -2,9 +2,7 @@
 
 use serde::Serialize;
 use shortline_gate::Gate;
-use shortline_gate::relay::{ClientState, ClientView};
-
-use super::status::View;
+use shortline_gate::relay::{ClientState, ClientView, Registry};
 
 /// The most clients in `/status`. The page fetches it every second.
 const BUSY_MAX: usize = 20;
@@ -56,16 +54,16 @@ impl Paused {
     }
 }
 
-/// All clients, in the order of their ids.
-pub fn all(view: &View) -> Vec<ClientStatus> {
-    let mut clients = view.clients().map(|all| all.clients()).unwrap_or_default();
+/// All clients, in the order of their ids. A gate for HTTP has no registry.
+pub fn all(registry: Option<&Registry>) -> Vec<ClientStatus> {
+    let mut clients = registry.map(Registry::clients).unwrap_or_default();
     clients.sort_by_key(|client| client.id);
     clients.iter().map(status).collect()
 }
 
 /// The clients whose requests wait or run. The longest in that state come first.
-pub fn busy(view: &View) -> Vec<ClientStatus> {
-    let mut clients = view.clients().map(|all| all.clients()).unwrap_or_default();
+pub fn busy(registry: Option<&Registry>) -> Vec<ClientStatus> {
+    let mut clients = registry.map(Registry::clients).unwrap_or_default();
     clients.retain(|client| client.state != ClientState::Idle);
     clients.sort_by_key(|client| std::cmp::Reverse(client.in_state));
     clients.iter().take(BUSY_MAX).map(status).collect()

@@ -2,10 +2,8 @@
 
 use serde::Serialize;
 use shortline_daemon::admin::prometheus::Text;
-use shortline_gate::pool::NodeView;
+use shortline_gate::pool::{NodeView, Shown};
 use shortline_gate::postgres::Table;
-
-use super::status::View;
 
 /// A server now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -37,8 +35,8 @@ pub struct ServerStatus {
 }
 
 /// All of them, if there are several.
-pub fn all(view: &View) -> Vec<ServerStatus> {
-    let nodes = view.pool().map(|pool| pool.nodes());
+pub fn all(pool: Option<&dyn Shown>) -> Vec<ServerStatus> {
+    let nodes = pool.map(|pool| pool.nodes());
     nodes.into_iter().flatten().map(ServerStatus::of).collect()
 }
 

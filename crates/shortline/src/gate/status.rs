@@ -1,5 +1,4 @@
-//! The pages of the admin endpoint of `shortline gate`: a live page, `/status`, `/history`,
-//! `/metrics`, `/clients`.
+//! The visible state of a running gate: what its pages, metrics and SHOW commands show.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -13,7 +12,7 @@ use shortline_gate::{Gate, GateConfig, GateSnapshot};
 use shortline_sched::admission::Order;
 use shortline_web::server::ServerSnapshot;
 
-use super::clients::{ClientStatus, Paused};
+use super::clients::{self, ClientStatus, Paused};
 use super::history::{History, Sample};
 use super::opening::Opened;
 use super::options::PolicyName;
@@ -21,8 +20,6 @@ use super::quiet::Quiet;
 use super::series::Series;
 use super::servers::{self, ServerStatus};
 use super::settings::Settings;
-use super::{clients, metrics, page};
-use shortline_daemon::admin::Page;
 
 /// Everything the endpoint shows except the history.
 #[derive(Clone, Debug, Serialize)]
@@ -251,15 +248,15 @@ impl View {
             admission,
             connections: (self.connections)(),
             pool: self.pool.get().map(|pool| PoolStatus::of(&**pool)),
-            servers: servers::all(self),
-            busy_clients: clients::busy(self),
+            servers: servers::all(self.pool()),
+            busy_clients: clients::busy(self.clients()),
             paused: Paused::of(&self.gate),
             series: Arc::clone(&self.series),
         }
     }
 
     /// The samples of the last minutes, one per second, and the current state last.
-    fn samples(&self) -> Vec<Sample> {
+    pub fn samples(&self) -> Vec<Sample> {
         let mut samples = self.history.samples();
         samples.push(Sample::new(self.started.elapsed(), &self.gate.snapshot()));
         samples
@@ -285,20 +282,6 @@ impl From<&ServerSnapshot> for Connections {
             total: server.connections_total,
             refused_total: server.connections_refused_total,
             failed_total: server.connections_failed_total,
-        }
-    }
-}
-
-impl View {
-    /// The page at a path.
-    pub fn page(&self, path: &str) -> Option<Page> {
-        match path {
-            "/" => Some(Page::html(page::html())),
-            "/status" => Some(Page::json(&self.status())),
-            "/history" => Some(Page::json(&self.samples())),
-            "/metrics" => Some(Page::metrics(metrics::render(&self.status()))),
-            "/clients" => Some(Page::json(&clients::all(self))),
-            _ => None,
         }
     }
 }

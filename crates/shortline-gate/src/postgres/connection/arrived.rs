@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::super::Shared;
 use super::super::pool::{Pooled, UnpackError};
-use super::{Opened, account_of, join, run};
+use super::{Opened, account_of, run};
 use crate::handover::{Arrival, ProtocolState, SessionState};
 use crate::relay::{About, Registration, Session, Side, Socket, Stream, Work};
 
@@ -55,7 +55,7 @@ fn reopen(
     }
     let names = Arc::new(state.names());
     let mut account = account_of(shared, &names, None);
-    join(shared, &mut account, &names)?;
+    shared.join(&mut account, &names)?;
     let idle_time_max = shared
         .config
         .relay

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::super::PostgresConfig;
-use super::super::connection::process_of;
+use super::super::cancel::process_of;
 use super::login::{self, Kind, Login, LoginError, Parameters};
 use super::prepared::OfConnection;
 use super::settings::Settings;

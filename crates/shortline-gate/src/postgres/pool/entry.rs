@@ -129,7 +129,7 @@ pub(in super::super) async fn open(
 ) -> Result<Entered, EntryError> {
     let mut ahead = BytesMut::new();
     let login = authenticate(pool, client, startup, &names, &mut ahead).await?;
-    super::super::connection::join(shared, account, &names)?;
+    shared.join(account, &names)?;
     let (user, database) = user_and_database(&names);
     let (wishes, application) = wishes(startup, user.to_owned(), database.to_owned());
     let told = told(pool, &wishes, &login).await?;

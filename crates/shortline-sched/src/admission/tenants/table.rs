@@ -3,13 +3,14 @@
 use std::collections::HashMap;
 
 use super::super::arrival::Refusal;
+use super::super::charge::Charge;
 use super::super::config::AdmissionConfig;
-use super::super::next::Next;
 use super::super::queue::Queue;
+use super::super::requests::Next;
 use super::super::types::{Types, beginning};
+use super::TenantLimits;
 use super::tenant::{Beginning, Tenant, TenantView};
 use super::waiting::Waiting;
-use super::{Charge, TenantLimits};
 
 /// The name of the first tenant, which has all requests without another.
 pub const DEFAULT_TENANT: &str = "default";

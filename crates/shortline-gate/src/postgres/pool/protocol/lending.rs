@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::{Dropping, Phase, Pooled};
 use crate::pool::Pins;
-use crate::postgres::connection::process_of;
+use crate::postgres::cancel::process_of;
 use crate::postgres::pool::Meant;
 use crate::postgres::pool::ask::ask_on;
 use crate::postgres::pool::backend::Held;

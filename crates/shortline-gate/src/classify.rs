@@ -27,12 +27,13 @@ mod tags;
 mod trust;
 
 use std::fmt;
-use std::hash::{BuildHasher, Hash, Hasher, RandomState};
+use std::hash::{BuildHasher, Hash, Hasher};
 use std::net::IpAddr;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use ahash::RandomState;
 use parking_lot::RwLock;
 use quick_cache::sync::Cache;
 
@@ -182,6 +183,7 @@ struct Inner {
     /// The dialect if constants are left out of the cache's keys.
     folds: Option<Dialect>,
     cache: Cache<u64, Class>,
+    /// Keyed, so that no client can make two statements meet.
     hashes: RandomState,
 }
 

@@ -20,6 +20,7 @@
 
 use std::collections::HashMap;
 
+use ahash::RandomState;
 use serde::{Deserialize, Serialize};
 
 use super::Outcome;
@@ -87,7 +88,8 @@ pub(super) enum Learnt {
 #[derive(Debug)]
 pub(super) struct Types {
     kinds: Vec<Kind>,
-    by_name: HashMap<String, usize>,
+    /// A client may choose names: `ahash` is keyed, and faster for text than the standard library's.
+    by_name: HashMap<String, usize, RandomState>,
     held_max: usize,
     hand: usize,
     order: Order,
@@ -109,7 +111,7 @@ impl Types {
     pub(super) fn new(config: &AdmissionConfig) -> Self {
         Self {
             kinds: vec![Kind::new(OTHERS, 0)],
-            by_name: HashMap::from([(OTHERS.to_owned(), 0)]),
+            by_name: HashMap::from_iter([(OTHERS.to_owned(), 0)]),
             held_max: types_held(config.types_max).get(),
             hand: 0,
             order: config.order,

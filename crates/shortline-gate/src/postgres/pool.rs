@@ -50,7 +50,7 @@ use entry::Greetings;
 use prepared::Table;
 
 pub(super) use entry::{EntryError, identify, open};
-pub use login::Login;
+pub use login::{Login, md5_of};
 pub use lookup::Lookup;
 pub(super) use protocol::{Pooled, UnpackError};
 pub(super) use replication::{Beside, Cancellable, replicate};

@@ -121,22 +121,14 @@ impl Arena {
 
     /// Opens a connection from a client to the gate.
     pub async fn connect(&self, client: usize, path: Path) -> End {
-        let number = self.connections.fetch_add(1, Ordering::Relaxed);
-        let connection = Connection::open(&self.world, number, path, None);
-        self.world
-            .note(format_args!("client {client} has connection {number}"));
-        self.world.sleep(path.delay_ns).await;
-        let theirs: Box<dyn Stream> = Box::new(End::of_backend(&connection));
-        let peer = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(198, 51, 100, 1)), 40_000);
         let relay = self.relay.clone();
-        tokio::spawn(async move {
+        let serve = |theirs: Box<dyn Stream>, peer| async move {
             match relay {
                 Relay::Postgres(relay) => relay.serve(theirs.into(), peer).await,
                 Relay::Mysql(relay) => relay.serve(theirs.into(), peer).await,
             }
-        });
-        self.world.sleep(path.delay_ns).await;
-        End::of_client(&connection)
+        };
+        open_connection(&self.world, &self.connections, client, path, serve).await
     }
 
     /// Notes that a client sends a statement.
@@ -285,6 +277,25 @@ impl Living for Arc<Arena> {
             .filter(|answer| matches!(answer, Some(Answer::Done(_))));
         (done.count(), asked.len())
     }
+}
+
+/// Opens a connection from a client to the gate, which `serve`s it. `opened` counts connections.
+pub async fn open_connection<S: Future<Output = ()> + Send + 'static>(
+    world: &Arc<World>,
+    opened: &AtomicU64,
+    client: usize,
+    path: Path,
+    serve: impl FnOnce(Box<dyn Stream>, SocketAddr) -> S,
+) -> End {
+    let number = opened.fetch_add(1, Ordering::Relaxed);
+    let connection = Connection::open(world, number, path, None);
+    world.note(format_args!("client {client} has connection {number}"));
+    world.sleep(path.delay_ns).await;
+    let theirs = Box::new(End::of_backend(&connection));
+    let peer = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(198, 51, 100, 1)), 40_000);
+    tokio::spawn(serve(theirs, peer));
+    world.sleep(path.delay_ns).await;
+    End::of_client(&connection)
 }
 
 /// How statements are classified: without rules.

@@ -10,11 +10,12 @@ use super::database::{Control, Database, Done};
 use crate::content;
 use crate::network::End;
 
-const PROTOCOL: u32 = 3 << 16;
+/// The version in a StartupMessage.
+pub const PROTOCOL: u32 = 3 << 16;
 /// What a cancel request has instead of a version.
 pub const CANCEL: u32 = 80_877_102;
 /// The secret in every backend's key.
-const SECRET: u32 = 77;
+pub const SECRET: u32 = 77;
 /// The most bytes of a row's single field.
 const ROW_BYTES_MAX: usize = 8_000;
 
@@ -32,6 +33,32 @@ pub async fn read_message(end: &mut End) -> io::Result<(u8, Vec<u8>)> {
     let mut body = vec![0; length];
     end.read_exact(&mut body).await?;
     Ok((tag, body))
+}
+
+/// The first message of a connection, as the server reads it.
+pub enum Beginning {
+    /// A CancelRequest for the backend of this number.
+    Cancel(u32),
+    /// A StartupMessage: what is behind its version.
+    Startup(Vec<u8>),
+}
+
+impl Beginning {
+    /// Reads it.
+    pub async fn read(end: &mut End) -> io::Result<Self> {
+        let length = end.read_u32().await? as usize;
+        let length = length.checked_sub(4).ok_or(io::ErrorKind::InvalidData)?;
+        let mut body = vec![0; length];
+        end.read_exact(&mut body).await?;
+        let word = |at: usize| {
+            let bytes = body.get(at..at + 4).and_then(|word| word.try_into().ok());
+            bytes.map_or(0, u32::from_be_bytes)
+        };
+        Ok(match word(0) {
+            CANCEL => Self::Cancel(word(4)),
+            _ => Self::Startup(body.split_off(length.min(4))),
+        })
+    }
 }
 
 /// Serves the database's end of one connection until it is over.
@@ -56,17 +83,8 @@ struct Server<'a> {
 
 impl<'a> Server<'a> {
     async fn serve(database: &'a Database, mut end: End, number: u32) -> io::Result<()> {
-        let length = end.read_u32().await? as usize;
-        let mut startup = vec![0; length.checked_sub(4).ok_or(io::ErrorKind::InvalidData)?];
-        end.read_exact(&mut startup).await?;
-        let word = |at: usize| {
-            let bytes = startup
-                .get(at..at + 4)
-                .and_then(|bytes| bytes.try_into().ok());
-            bytes.map_or(0, u32::from_be_bytes)
-        };
-        if word(0) == CANCEL {
-            database.cancel(word(4));
+        if let Beginning::Cancel(of) = Beginning::read(&mut end).await? {
+            database.cancel(of);
             return Ok(());
         }
         let key = [number.to_be_bytes(), SECRET.to_be_bytes()].concat();

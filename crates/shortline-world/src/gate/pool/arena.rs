@@ -1,6 +1,5 @@
 //! The pool, its clients and its server together, and what must hold of them at every moment.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering as Atomic};
@@ -10,17 +9,17 @@ use shortline_base::world::Stream;
 use shortline_gate::Gate;
 use shortline_gate::classify::{Dialect, Protocol};
 use shortline_gate::pool::Shown;
-use shortline_gate::postgres::pool::Users;
+use shortline_gate::postgres::pool::{Users, md5_of};
 use shortline_gate::postgres::{Pool, PoolConfig, PostgresConfig, PostgresRelay};
 use shortline_gate::relay::{self, Registry, Upstream};
 
-use super::super::arena::{PORT, Patience, classify};
-use super::client::{self, PASSWORD, md5_of};
+use super::super::arena::{PORT, Patience, classify, open_connection};
+use super::client::{self, PASSWORD};
 use super::excuse::Failure;
 use super::scenario::{Order, Scenario};
 use super::server::Server;
 use crate::machine::{Machine, Peers};
-use crate::network::{Connection, End, Path};
+use crate::network::{End, Path};
 use crate::scenario::DiskPlan;
 use crate::verdict::Fault;
 use crate::world::World;
@@ -93,17 +92,10 @@ impl Arena {
 
     /// Opens a connection from a client to the gate.
     pub async fn connect(&self, client: usize, path: Path) -> End {
-        let number = self.connections.fetch_add(1, Atomic::Relaxed);
-        let connection = Connection::open(&self.world, number, path, None);
-        self.world
-            .note(format_args!("client {client} has connection {number}"));
-        self.world.sleep(path.delay_ns).await;
-        let theirs: Box<dyn Stream> = Box::new(End::of_backend(&connection));
-        let peer = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(198, 51, 100, 1)), 40_000);
         let relay = self.relay.clone();
-        tokio::spawn(async move { relay.serve(theirs.into(), peer).await });
-        self.world.sleep(path.delay_ns).await;
-        End::of_client(&connection)
+        let serve =
+            |theirs: Box<dyn Stream>, peer| async move { relay.serve(theirs.into(), peer).await };
+        open_connection(&self.world, &self.connections, client, path, serve).await
     }
 
     /// A client is let in. It counts as something that was asked for.

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::Arc;
 
-use md5::{Digest, Md5};
+use shortline_gate::postgres::pool::md5_of;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::super::postgres::{CANCEL, message, read_message};
+use super::super::postgres::{CANCEL, PROTOCOL, message, read_message};
 use super::arena::Arena;
 use super::excuse::Failure;
 use super::plan::{Leaving, Step, query};
@@ -17,7 +17,6 @@ use super::sql::{Message, Session};
 use crate::network::End;
 use crate::verdict::Fault;
 
-const PROTOCOL: u32 = 3 << 16;
 /// The authentication request for an MD5 hash.
 const MD5: u32 = 5;
 /// The password of every user.
@@ -352,16 +351,4 @@ fn is_same(awaited: &Message, heard: &Message) -> bool {
 fn shown((tag, body): &Message) -> String {
     let text: String = String::from_utf8_lossy(body).chars().take(160).collect();
     format!("{} {text:?}", char::from(*tag))
-}
-
-/// The MD5 hash of the parts, in hexadecimal.
-pub fn md5_of(parts: &[&[u8]]) -> String {
-    let mut hash = Md5::new();
-    for part in parts {
-        hash.update(part);
-    }
-    hash.finalize()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
 }

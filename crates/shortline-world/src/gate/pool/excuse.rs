@@ -93,6 +93,5 @@ impl Scenario {
 }
 
 fn is_of_login(told: &Failure) -> bool {
-    matches!(&*told.code, "57P03" | "08006") && told.text.contains("backend")
-        || told.code == "57P03"
+    told.code == "57P03" || told.code == "08006" && told.text.contains("backend")
 }

@@ -10,15 +10,13 @@ use rand::Rng;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::Notify;
 
-use super::super::postgres::{CANCEL, message, read_message};
+use super::super::postgres::{Beginning, SECRET, message, read_message};
 use super::sql::{Message, Session};
 use crate::network::End;
 use crate::verdict::Fault;
 use crate::world::World;
 
 const MS: u64 = 1_000_000;
-/// The secret in every connection's key.
-const SECRET: u32 = 77;
 /// What the gate may take to notice an end.
 const SLACK_NS: u64 = 2 * MS;
 
@@ -366,23 +364,16 @@ async fn read_startup(
     server: &Server,
     end: &mut End,
 ) -> io::Result<Option<BTreeMap<String, String>>> {
-    let length = end.read_u32().await? as usize;
-    let length = length.checked_sub(4).ok_or(io::ErrorKind::InvalidData)?;
-    let mut startup = vec![0; length];
-    end.read_exact(&mut startup).await?;
-    let word = |at: usize| {
-        let bytes = startup
-            .get(at..at + 4)
-            .and_then(|word| word.try_into().ok());
-        bytes.map_or(0, u32::from_be_bytes)
+    let startup = match Beginning::read(end).await? {
+        Beginning::Startup(startup) => startup,
+        Beginning::Cancel(of) => {
+            let takes_ns = server.world.draw(|random| random.random_range(0..2 * MS));
+            server.world.sleep(takes_ns).await;
+            server.cancel(of);
+            return Ok(None);
+        }
     };
-    if word(0) == CANCEL {
-        let takes_ns = server.world.draw(|random| random.random_range(0..2 * MS));
-        server.world.sleep(takes_ns).await;
-        server.cancel(word(4));
-        return Ok(None);
-    }
-    let texts = startup[4..].split(|byte| *byte == 0);
+    let texts = startup.split(|byte| *byte == 0);
     let texts: Vec<_> = texts.map(String::from_utf8_lossy).collect();
     let pairs = texts.chunks_exact(2).filter(|pair| !pair[0].is_empty());
     Ok(Some(

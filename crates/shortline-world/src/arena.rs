@@ -35,12 +35,11 @@ const SECOND_NS: u64 = 1_000_000_000;
 /// The server's own address. It is one for examples (RFC 5737), which no interface has.
 const SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 
-/// The limits on bytes: of a response that waits for its client, of one read from its backend, and
-/// of both over all connections to backends, before and after the settings are exchanged.
+/// The limits on bytes of a connection to a backend: of a response that waits for its client, and of one read.
 const BUFFER_BYTES_MAX: usize = 32 << 10;
 const READ_BYTES_MAX: usize = 16 << 10;
-const CONNECTIONS_MAX: usize = 6;
-const BUFFERS_BYTES_MAX: usize = 2 * 2 * CONNECTIONS_MAX * (BUFFER_BYTES_MAX + READ_BYTES_MAX);
+/// How long a request may wait for a connection to a backend: less than a run goes on.
+const CONNECT_TIME_MAX: Duration = Duration::from_secs(300);
 
 /// The modification time of the site's files, in seconds since 1970.
 const MODIFIED_S: u64 = 1_600_000_000;
@@ -102,7 +101,7 @@ impl Arena {
         let link = Link::new(scenario.link.clone()).expect("a scenario's link is sound");
         link.watch_grants();
         let log: Arc<Log> = Arc::default();
-        let (settings, upstream) = settings(&link, &folder);
+        let (settings, upstream) = settings(&link, &folder, scenario.backend_connections_max);
         let server = Server::new(settings, Some(Arc::clone(&log) as Arc<dyn AccessLog>));
         Arc::new(Self {
             world: Arc::clone(world),
@@ -145,7 +144,8 @@ impl Arena {
         };
         happens(plan.reload_ns, |arena| {
             arena.world.note(format_args!("the settings are exchanged"));
-            let (settings, upstream) = settings(&arena.link, &arena.folder);
+            let connections_max = arena.scenario.backend_connections_max;
+            let (settings, upstream) = settings(&arena.link, &arena.folder, connections_max);
             arena.upstreams.lock().push(upstream);
             arena.server.replace(settings);
         });
@@ -294,7 +294,9 @@ impl Living for Arc<Arena> {
     }
 
     fn look(&self) -> Judged {
-        if self.buffered_bytes() > BUFFERS_BYTES_MAX {
+        // Of two backends, before and after the settings are exchanged.
+        let connections_max = 2 * 2 * self.scenario.backend_connections_max;
+        if self.buffered_bytes() > connections_max * (BUFFER_BYTES_MAX + READ_BYTES_MAX) {
             let what = format!("{} bytes of backends", self.buffered_bytes());
             return Err(Fault::Unbounded { what });
         }
@@ -384,7 +386,11 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(MODIFIED_S))
 }
 
-fn settings(link: &Arc<Link>, folder: &TempDir) -> (Settings, Arc<Upstream>) {
+fn settings(
+    link: &Arc<Link>,
+    folder: &TempDir,
+    backend_connections_max: usize,
+) -> (Settings, Arc<Upstream>) {
     let options = SiteOptions {
         cache_file_bytes_max: KEPT_BYTES_MAX,
         precompressed: false,
@@ -400,8 +406,8 @@ fn settings(link: &Arc<Link>, folder: &TempDir) -> (Settings, Arc<Upstream>) {
             backend("flaky", backend::FLAKY_PORT),
         ],
         first_byte_time_max: Duration::from_secs(3),
-        connect_time_max: Duration::from_secs(60),
-        connections_max: CONNECTIONS_MAX,
+        connect_time_max: CONNECT_TIME_MAX,
+        connections_max: backend_connections_max,
         idle_connections_max: 2,
         buffer_bytes_max: BUFFER_BYTES_MAX,
         response_head_bytes_max: READ_BYTES_MAX,

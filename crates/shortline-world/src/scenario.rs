@@ -33,6 +33,8 @@ pub struct Scenario {
     pub disk: DiskPlan,
     /// The path between the server and its backends.
     pub backend_path: Path,
+    /// The most connections to a backend.
+    pub backend_connections_max: usize,
     /// The clients.
     pub clients: Vec<ClientPlan>,
     /// When the settings are exchanged, in nanoseconds.
@@ -264,6 +266,8 @@ impl Scenario {
                 buffer_bytes: 64 << 10,
                 short_writes: 0.1,
             },
+            // With two, requests often wait for one.
+            backend_connections_max: *[2, 2, 6].choose(random).expect("there are some"),
             clients,
             reload_ns: some(random, 0.2),
             change: some(random, 0.2)

@@ -74,6 +74,28 @@ fn an_error_leaves_the_connection_and_the_client_with_the_statements_they_have()
     }
 }
 
+/// The pool answered the second Parse itself, as if the transaction that it had kept back to itself could not have failed.
+#[test]
+fn a_statement_that_is_known_is_not_prepared_in_a_transaction_that_fails_meanwhile() {
+    let Some(cluster) = Cluster::shared() else {
+        return;
+    };
+    let relay = transactions(cluster, 1);
+    let mut session = raw::pooled_session(relay.port);
+    assert_eq!(
+        said(&mut session, &[parse("a", "select 1"), execute("a")]),
+        "12DCZI"
+    );
+    session.write_all(&raw::query("begin")).unwrap();
+    assert_eq!(raw::tags(&raw::until_ready(&mut session)), "CZT");
+    let sync = raw::message(b'S', b"");
+    let known = [parse("b", "select 1"), execute("b")].concat();
+    let at_once = [execute("nope"), sync.clone(), known, sync].concat();
+    session.write_all(&at_once).unwrap();
+    assert_eq!(raw::tags(&raw::until_ready(&mut session)), "EZE");
+    assert_eq!(raw::tags(&raw::until_ready(&mut session)), "EZE");
+}
+
 #[test]
 fn a_query_between_an_error_and_the_sync_keeps_no_unit() {
     let Some(cluster) = Cluster::shared() else {

@@ -58,13 +58,10 @@ impl Pooled {
         Ok(())
     }
 
-    /// Whether the transaction that is open may have failed. Then only the backend knows how it answers.
+    /// Whether there may be a transaction that has failed. Then only the backend knows how it answers. What is not
+    /// answered yet may have begun one.
     fn may_have_failed(&self) -> bool {
-        match self.conversation.status() {
-            Status::Idle => false,
-            Status::Open => self.pipeline.has_unanswered_segment(),
-            Status::Failed => true,
-        }
+        self.pipeline.has_unanswered_segment() || self.conversation.status() == Status::Failed
     }
 
     /// Answers a Parse and its Sync without a connection. The statement must have been prepared before, on a

@@ -29,8 +29,8 @@ demo:
 	$(BINARY) lab run demo --out demo
 
 test: setup h2spec
-	scripts/lint
-	scripts/test --no-default-features
+	scripts/lint --but-clippy
+	scripts/test --clippy --no-default-features
 
 test-long: setup h2spec
 	scripts/setup kernel

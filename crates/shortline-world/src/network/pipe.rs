@@ -67,7 +67,7 @@ struct State {
     early: BTreeMap<u64, Vec<u8>>,
     end_at: Option<u64>,
     ending: Option<Ending>,
-    /// When the sender's end of the stream had come, with all before it.
+    /// When the sender's end of the stream had come, and all before it was read.
     finished_ns: Option<u64>,
     announced: u64,
     segments_seen: u32,
@@ -190,6 +190,7 @@ impl Pipe {
         let length = front.len().min(most);
         take(&front[..length]);
         state.received.drain(..length);
+        state.note_finished(self.world.now_ns());
         self.announce(&mut state);
         Poll::Ready(Ok(()))
     }
@@ -443,8 +444,14 @@ impl State {
     fn see_end(&mut self, now_ns: u64) {
         if self.ending.is_none() && self.end_at == Some(self.expected) {
             self.ending = Some(Ending::Finished);
-            self.finished_ns = Some(now_ns);
+            self.note_finished(now_ns);
             self.wake_reader();
+        }
+    }
+
+    fn note_finished(&mut self, now_ns: u64) {
+        if self.ending == Some(Ending::Finished) && self.received.is_empty() {
+            self.finished_ns.get_or_insert(now_ns);
         }
     }
 

@@ -60,8 +60,9 @@ impl Scenario {
             || self.may_be_busy() && told.is("53300", "became free within")
             || (self.faults.hinders_logins() || self.faults.ends_connections())
                 && is_of_login(told)
-            // A login that hangs takes half as long.
-            || self.faults.hangs > 0.0 && told.is("57014", "did not admit the request within")
+            // A login that hangs, or waits for the rest of a garbled message, takes half as long.
+            || self.faults.hangs + self.faults.garbles > 0.0
+                && told.is("57014", "did not admit the request within")
             || self.is_told(|order| matches!(order, Order::Drain)) && told.code == "57P01"
     }
 

@@ -304,12 +304,8 @@ impl<'a> Connection<'a> {
 
     /// A pool that has seen the end of a connection lends it to nobody.
     fn check_not_over(&self, (tag, body): &Message) {
-        // While a client reads slowly, the gate does not read the end that it could. It then asks about the session's state
-        // as soon as it has read the answer before that end.
-        let text = super::fields::first_text(body);
-        let is_look = text.starts_with("SELECT name, setting ");
-        let came_ns = self.end.finish_came_ns();
-        let came_ns = came_ns.filter(|_| self.ends && !is_look);
+        // While a client reads slowly, the gate does not read the answer before that end, and so not the end.
+        let came_ns = self.end.finish_came_ns().filter(|_| self.ends);
         let (Some(came_ns), Some(delay_ns)) = (came_ns, self.server.delay_ns) else {
             return;
         };

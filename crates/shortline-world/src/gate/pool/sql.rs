@@ -160,11 +160,15 @@ impl Session {
         }
     }
 
-    /// A gate has refused this message: nothing of it was done, nor of what follows up to the Sync.
+    /// A gate has refused this message: nothing of it was done, nor of what follows up to the Sync. A Query has
+    /// removed the unnamed statement, as one that fails does.
     pub fn refuse(&mut self, (tag, _): &Message) -> Vec<Message> {
         self.skips = *tag != b'Q';
         match tag {
-            b'Q' => vec![(b'Z', vec![self.status])],
+            b'Q' => {
+                self.unnamed = None;
+                vec![(b'Z', vec![self.status])]
+            }
             _ => Vec::new(),
         }
     }

@@ -89,6 +89,8 @@ impl Pooled {
             self.dropping = Dropping::UntilSync;
         } else {
             self.dropping = Dropping::Message;
+            // A Query removes the unnamed statement, whoever answers.
+            self.close(b"");
             exchange.to_client(&ready_for_query(self.status()));
         }
     }

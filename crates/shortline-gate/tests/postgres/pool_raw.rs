@@ -74,7 +74,7 @@ fn an_error_leaves_the_connection_and_the_client_with_the_statements_they_have()
     }
 }
 
-/// The pool answered the second Parse itself, as if the transaction that it had kept back to itself could not have failed.
+/// The pool answered the second Parse itself, as if the transaction whose BEGIN it had kept back could not fail.
 #[test]
 fn a_statement_that_is_known_is_not_prepared_in_a_transaction_that_fails_meanwhile() {
     let Some(cluster) = Cluster::shared() else {

@@ -133,7 +133,7 @@ _shortline() {
             return 0
             ;;
         shortline__subcmd__gate)
-            opts="-h -V --listen --reuse-port --handover --proxy-from --upstream --monitor --monitor-password-file --application-name-add-host --tls-cert --tls-key --tls-required --upstream-tls --upstream-ca --policy --aging --oldest-share --runaway --capacity --open-up --trial-time --queue-max --wait-max --shed --stall-max --dry-run --types-from --tags-from --types-max --estimates --tenant-by --unqueued-max --admin --admin-connections-max --admin-host --metrics-types-max --admin-database --admin-uids --admin-users --stats-users --slow-wait --log-format --pool --pool-size --pool-users --pool-auth-user --pool-auth-query --pool-idle-max --pool-statements-max --watch-user --watch-every --watch-time-max --lag-max --primary-wait-max --connections-max --authentication-time-max --connect-time-max --message-size-max --held-size-max --pipelined-max --statements-max --threads --idle-transaction-max --drain --estimator --estimates-fixed --config --help --version http postgres mysql import help"
+            opts="-h -V --listen --reuse-port --handover --proxy-from --send-proxy --upstream --monitor --monitor-password-file --application-name-add-host --tls-cert --tls-key --tls-required --upstream-tls --upstream-ca --policy --aging --oldest-share --runaway --capacity --open-up --trial-time --queue-max --wait-max --shed --stall-max --dry-run --types-from --tags-from --types-max --estimates --tenant-by --unqueued-max --admin --admin-connections-max --admin-host --metrics-types-max --admin-database --admin-uids --admin-users --stats-users --slow-wait --log-format --pool --pool-size --pool-users --pool-auth-user --pool-auth-query --pool-idle-max --pool-statements-max --watch-user --watch-every --watch-time-max --lag-max --primary-wait-max --connections-max --authentication-time-max --connect-time-max --message-size-max --held-size-max --pipelined-max --statements-max --threads --idle-transaction-max --drain --estimator --estimates-fixed --config --help --version http postgres mysql import help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -153,6 +153,10 @@ _shortline() {
                     ;;
                 --proxy-from)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --send-proxy)
+                    COMPREPLY=($(compgen -W "true false" -- "${cur}"))
                     return 0
                     ;;
                 --upstream)

@@ -199,6 +199,8 @@ complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish
 false\t''"
 complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l handover -d 'Take over addresses and clients from the gate that listens at unix:/PATH, and hand them over there to the next one: a restart without dropping a client (postgres, mysql)' -r
 complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l proxy-from -d 'Proxies that say who the client is, by the PROXY protocol before anything else (postgres, mysql)' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l send-proxy -d 'Say to the backend who the client is, by the PROXY protocol before anything else (mysql without --pool) [default: false]' -r -f -a "true\t''
+false\t''"
 complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l upstream -d 'The backend\'s address, or unix:/PATH; for http also https://HOST:PORT. Several separated by commas for http, or with --pool transaction a primary and its replicas' -r
 complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l monitor -d 'Ask the database as this user which statements wait for a lock, since that time is not service: postgres://USER@HOST:PORT/DATABASE or mysql://USER@HOST:PORT [default: do not ask]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l monitor-password-file -d 'The file whose first line is the monitor user\'s password' -r -F

@@ -56,7 +56,7 @@ use std::sync::Arc;
 use crate::Gate;
 use crate::GateClient;
 use crate::classify::{Class, Client, ClientNames};
-use crate::relay::proxy;
+use crate::relay::proxy::{self, Ends};
 use crate::relay::{
     self, AbortOnDrop, About, Handle, Incoming, Listener, Registration, RelayConfig, Session, Side,
     Socket, Waits, Work,
@@ -172,8 +172,12 @@ async fn serve(
             account = Some(joined);
             refused
         };
+        let ends = Ends {
+            client: peer.address,
+            gate: local,
+        };
         let authenticated =
-            handshake::authenticate(socket, &shared.config, handle, &mut join).await?;
+            handshake::authenticate(socket, ends, &shared.config, handle, &mut join).await?;
         Ok::<_, handshake::HandshakeError>((authenticated, account, peer.address))
     };
     let opened = relay::open_in_time(opening, &registration, &shared.config).await;

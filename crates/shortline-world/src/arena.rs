@@ -1,13 +1,10 @@
 //! The server and its clients together, and what each saw of the other.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr};
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use shortline_link::Link;
@@ -18,11 +15,10 @@ use shortline_web::proxy::upstream::Upstream;
 use shortline_web::server::Server;
 use shortline_web::site::{Site, SiteOptions};
 use shortline_web::{AccessLog, AccessRecord, Clients, Limits, Settings};
-use tempfile::TempDir;
 
 use crate::backend;
 use crate::client;
-use crate::content::piece;
+use crate::folder::Folder;
 use crate::machine::{Machine, Peers};
 use crate::network::{Connection, End, Uplink, server_halves};
 use crate::requests::{RequestState, Requests};
@@ -41,8 +37,8 @@ const READ_BYTES_MAX: usize = 16 << 10;
 /// How long a request may wait for a connection to a backend: less than a run goes on.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(300);
 
-/// The modification time of the site's files, in seconds since 1970.
-const MODIFIED_S: u64 = 1_600_000_000;
+/// What a client may send on an HTTP/2 connection before the server gives it more room (RFC 9113, 6.9.2).
+const FIRST_WINDOW_BYTES: u64 = 65_535;
 
 /// The time limits. They are shorter than a server's, so that a run reaches all of them.
 const LIMITS: Limits = Limits {
@@ -66,7 +62,7 @@ pub struct Arena {
     link: Arc<Link>,
     uplink: Arc<Uplink>,
     log: Arc<Log>,
-    folder: TempDir,
+    folder: Folder,
     upstreams: Mutex<Vec<Arc<Upstream>>>,
     /// What clients asked for and got.
     pub requests: Requests,
@@ -93,11 +89,7 @@ impl AccessLog for Log {
 impl Arena {
     /// The arena of a scenario, before anybody has come.
     pub fn new(world: &Arc<World>, scenario: Scenario) -> Arc<Self> {
-        let folder = tempfile::tempdir().expect("a folder for the site's files");
-        for (at, bytes) in FILES.into_iter().enumerate() {
-            let file = piece(at as u64, 0, bytes as usize);
-            write(&folder.path().join(format!("f{at}")), &file).expect("room for a file");
-        }
+        let folder = Folder::open().expect("a folder for the site's files");
         let link = Link::new(scenario.link.clone()).expect("a scenario's link is sound");
         link.watch_grants();
         let log: Arc<Log> = Arc::default();
@@ -159,8 +151,7 @@ impl Arena {
         });
         happens(plan.cut_ns, |arena| {
             arena.world.note(format_args!("a file is cut short"));
-            let path = arena.folder.path().join(format!("f{CUT_FILE}"));
-            cut(&path).expect("a file of our own can be cut");
+            arena.folder.cut().expect("a file of our own can be cut");
         });
         happens(plan.drain_ns, |arena| {
             arena
@@ -188,7 +179,7 @@ impl Arena {
             Some(Outcome::Whole(200 | 206)) if what.breaks() => {
                 Err(Fault::TakenForWhole { whose: whose() })
             }
-            Some(Outcome::Whole(status)) if self.allows(what, *status) => Ok(()),
+            Some(Outcome::Whole(status)) if self.allows(plan, what, *status) => Ok(()),
             Some(Outcome::Whole(status)) => Err(Fault::Broken {
                 whose: whose(),
                 how: format!("status {status}"),
@@ -202,7 +193,7 @@ impl Arena {
     }
 
     /// Whether a complete response with this status is a valid answer to the request.
-    fn allows(&self, what: What, status: u16) -> bool {
+    fn allows(&self, plan: &ClientPlan, what: What, status: u16) -> bool {
         let crowded = self.scenario.link.jobs_max < 100 && status == 503;
         let fails = self.scenario.disk.failures > 0.0 && status == 500;
         crowded
@@ -219,6 +210,7 @@ impl Arena {
                     // A request with a body is not sent twice.
                     502 => upload_bytes > 0 || what.breaks(),
                     504 => what.breaks(),
+                    408 => upload_bytes > 0 && may_wait_for_window(plan),
                     _ => false,
                 },
             }
@@ -359,13 +351,6 @@ impl Living for Arc<Arena> {
     }
 }
 
-/// Cuts a file short, a while after it was made.
-fn cut(path: &Path) -> io::Result<()> {
-    let file = File::options().write(true).open(path)?;
-    file.set_len(FILES[CUT_FILE] / 3)?;
-    file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(MODIFIED_S + 1))
-}
-
 /// The machine of a scenario.
 pub fn machine(world: &Arc<World>, scenario: &Scenario) -> Machine {
     let serving = Arc::clone(world);
@@ -379,16 +364,22 @@ pub fn machine(world: &Arc<World>, scenario: &Scenario) -> Machine {
     Machine::new(world, scenario.disk, scenario.backend_path, peers)
 }
 
-/// Writes a file with the age of the world.
-fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = File::create(path)?;
-    file.write_all(bytes)?;
-    file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(MODIFIED_S))
+/// Whether an upload may be silent for too long although its client is honest: in HTTP/2 the news
+/// that there is room for more stands in the socket behind other responses, and a slow client takes
+/// those for longer than the limit.
+fn may_wait_for_window(plan: &ClientPlan) -> bool {
+    let limit_ns = UpstreamOptions::default().upload_time_max.as_nanos() as u64;
+    let uploads = plan.asks.iter().map(|ask| match ask.what {
+        What::Relayed { upload_bytes, .. } => upload_bytes,
+        _ => 0,
+    });
+    let waits = plan.http2 && uploads.sum::<u64>() > FIRST_WINDOW_BYTES;
+    waits && plan.path.backlog_ns() >= limit_ns
 }
 
 fn settings(
     link: &Arc<Link>,
-    folder: &TempDir,
+    folder: &Folder,
     backend_connections_max: usize,
 ) -> (Settings, Arc<Upstream>) {
     let options = SiteOptions {

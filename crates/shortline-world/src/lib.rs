@@ -22,6 +22,7 @@ mod arena;
 mod backend;
 mod client;
 mod content;
+mod folder;
 mod gate;
 mod machine;
 mod many;

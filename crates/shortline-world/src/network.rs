@@ -41,6 +41,15 @@ pub struct Path {
     pub short_writes: f64,
 }
 
+impl Path {
+    /// How long the client takes all that the server's socket can hold: it gets a window in each
+    /// round trip.
+    pub fn backlog_ns(&self) -> u64 {
+        let windows = self.buffer_bytes.div_ceil(self.window_bytes);
+        u64::from(windows) * (2 * self.delay_ns + self.jitter_ns)
+    }
+}
+
 /// The bottleneck that all of the server's connections share: a FIFO queue.
 pub struct Uplink(Mutex<Line>);
 

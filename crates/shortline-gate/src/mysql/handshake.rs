@@ -22,6 +22,7 @@ use super::link::{Link, NoPacket};
 use super::packet::HEADER_BYTES;
 use super::reply::{Status, status_of_ok};
 use crate::classify::ClientNames;
+use crate::relay::proxy::Ends;
 use crate::relay::tls::UpstreamTls;
 use crate::relay::{Handle, Order, RelayConfig, Socket, Stream};
 use shortline_sched::admission::Refusal;
@@ -65,19 +66,20 @@ pub enum HandshakeError {
     Io(#[from] io::Error),
 }
 
-/// Connects to the backend and relays until it accepts the client. If the client is refused, it gets
-/// the error here.
+/// Connects to the backend and relays until it accepts the client, whose connection has these ends.
+/// If the client is refused, it gets the error here.
 ///
 /// # Errors
 /// [`HandshakeError`]
 pub async fn authenticate(
     client: Socket,
+    ends: Ends,
     config: &RelayConfig,
     handle: &Handle,
     join: Join<'_>,
 ) -> Result<Authenticated, HandshakeError> {
     let mut client = Link::of_client(client);
-    let (greeting, server) = match greeted_in_time(config).await? {
+    let (greeting, server) = match greeted_in_time(ends, config).await? {
         Greeted::Yes(greeting, server) => (greeting, server),
         Greeted::Refused(payload) => {
             client.write(&payload).await?;
@@ -106,22 +108,26 @@ enum Greeted {
 /// When more clients connect at once than its accept queue takes, a server's kernel may forget a
 /// connection that it acknowledged with a SYN cookie. The server speaks first, so both would wait
 /// for each other. (Linux 6.18 before MariaDB 10.11, 300 connections at once.)
-async fn greeted_in_time(config: &RelayConfig) -> Result<Greeted, HandshakeError> {
+async fn greeted_in_time(ends: Ends, config: &RelayConfig) -> Result<Greeted, HandshakeError> {
     let limit = config.limits.connect_time_max;
-    match tokio::time::timeout(limit, greeted(config)).await {
+    match tokio::time::timeout(limit, greeted(ends, config)).await {
         Ok(greeted) => greeted,
-        Err(_) => greeted(config).await,
+        Err(_) => greeted(ends, config).await,
     }
 }
 
-async fn greeted(config: &RelayConfig) -> Result<Greeted, HandshakeError> {
+async fn greeted(ends: Ends, config: &RelayConfig) -> Result<Greeted, HandshakeError> {
     let connecting = config.upstream.connect(config.limits.connect_time_max);
     let connected = connecting.await;
     config.registry.note_backend(connected.is_ok());
     let mut server = match connected {
-        Ok(server) => Link::of_server(server),
+        Ok(server) => server,
         Err(error) => return Ok(Greeted::Not(Complaint::unreachable(error))),
     };
+    if config.announces_clients {
+        ends.announce(&mut server).await?;
+    }
+    let mut server = Link::of_server(server);
     let payload = server.read().await?;
     if payload.first() == Some(&ERR) {
         return Ok(Greeted::Refused(payload));

@@ -25,6 +25,8 @@ pub struct RelayConfig {
     pub classify: Classify,
     /// Proxies in these networks announce the client's address ([`super::proxy`]).
     pub proxies: Arc<[Network]>,
+    /// Whether each connection to the backend begins with the client's address (mysql, without a pool).
+    pub announces_clients: bool,
     /// Says how sessions are served.
     pub terms_of: TermsOf,
     /// The open connections.
@@ -41,6 +43,7 @@ impl RelayConfig {
             limits: Limits::default(),
             classify,
             proxies: Arc::from([]),
+            announces_clients: false,
             terms_of: Arc::new(|_| Terms::default()),
             registry: Arc::default(),
         }

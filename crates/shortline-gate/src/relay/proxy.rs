@@ -1,4 +1,4 @@
-//! The client's address, as announced by a proxy in front of the gate. Source: the PROXY protocol, versions 1 and 2
+//! The client's address, as announced by a proxy in front of the gate, and by the gate to the backend. Source: the PROXY protocol, versions 1 and 2
 //! (HAProxy's proxy-protocol.txt).
 //!
 //! ```text
@@ -7,13 +7,13 @@
 //! ```
 //!
 //! The gate does not guess whether a header comes. From trusted networks it is required. From others it is not read,
-//! since they could announce any address. Not a byte beyond the header is read.
+//! since they could announce any address. Not a byte beyond the header is read. The gate announces by version 2.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use shortline_sched::Network;
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::Socket;
 
@@ -180,8 +180,30 @@ async fn source(socket: &mut Socket) -> io::Result<Option<SocketAddr>> {
     }
 }
 
+/// The two ends of a client's connection to the gate.
+#[derive(Clone, Copy, Debug)]
+pub struct Ends {
+    /// The client's, if it has an address.
+    pub client: Option<SocketAddr>,
+    /// The gate's, if it has an address.
+    pub gate: Option<SocketAddr>,
+}
+
+impl Ends {
+    /// Announces the client to the backend. One without an address is announced as the gate itself.
+    ///
+    /// # Errors
+    /// Those of the socket.
+    pub async fn announce(self, backend: &mut Socket) -> io::Result<()> {
+        let header = match self.client.zip(self.gate) {
+            Some((client, gate)) => announcement(client, gate),
+            None => [SIGNATURE.as_slice(), &[0x20, 0, 0, 0]].concat(),
+        };
+        backend.write_all(&header).await
+    }
+}
+
 /// The header of version 2 that announces a client.
-#[cfg(test)]
 fn announcement(source: SocketAddr, destination: SocketAddr) -> Vec<u8> {
     let mut header = SIGNATURE.to_vec();
     let addresses: (u8, Vec<u8>) =
@@ -196,9 +218,7 @@ fn announcement(source: SocketAddr, destination: SocketAddr) -> Vec<u8> {
             }
         };
     let (family, addresses) = addresses;
-    let length = u16::try_from(addresses.len() + 4).expect("two addresses and ports are short");
-    header.extend([0x21, family]);
-    header.extend(length.to_be_bytes());
+    header.extend([0x21, family, 0, addresses.len() as u8 + 4]);
     header.extend(addresses);
     header.extend(source.port().to_be_bytes());
     header.extend(destination.port().to_be_bytes());
@@ -269,6 +289,16 @@ mod tests {
         assert_eq!(fed(&long).0, Err(ProxyError::Binary));
         let version = [SIGNATURE.as_slice(), &[0x31, 0x11, 0, 0]].concat();
         assert_eq!(fed(&version).0, Err(ProxyError::Binary));
+    }
+
+    #[tokio::test]
+    async fn a_client_without_an_address_is_announced_as_the_gate() {
+        let (near, far) = tokio::net::UnixStream::pair().unwrap();
+        let gate = "127.0.0.1:3306".parse().ok();
+        let ends = Ends { client: None, gate };
+        ends.announce(&mut near.into()).await.unwrap();
+        let mut far = Socket::from(far);
+        assert_eq!(source(&mut far).await.unwrap(), None);
     }
 
     proptest! {

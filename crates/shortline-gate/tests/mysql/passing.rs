@@ -3,6 +3,8 @@
 use mysql_async::Compression;
 use mysql_async::prelude::*;
 
+use shortline_gate::relay::RelayConfig;
+
 use crate::gated::{Gated, PATIENCE, code, connect, narrow};
 use crate::raw::{DEPRECATE_EOF, MARIADB, MYSQL, PLAIN, Raw};
 use crate::server::{client, shared};
@@ -325,5 +327,20 @@ async fn a_binlog_passes_untouched() {
     drop(replica);
     drop(hold);
     gated.until_empty().await;
+    assert!(gated.end().await);
+}
+
+#[tokio::test]
+async fn the_server_is_told_who_the_client_is() {
+    let Some(server) = shared() else { return };
+    let announcing = |config: &mut RelayConfig| config.announces_clients = true;
+    let gated = Gated::with(server.address, narrow(), announcing).await;
+    let mut conn = gated.connect().await;
+    let asked = "SELECT HOST FROM information_schema.PROCESSLIST WHERE ID = CONNECTION_ID()";
+    let told: Option<String> = conn.query_first(asked).await.unwrap();
+    let clients = gated.registry.clients();
+    let peer = clients[0].about.peer.unwrap();
+    assert_eq!((clients.len(), told), (1, Some(peer.to_string())));
+    drop(conn);
     assert!(gated.end().await);
 }

@@ -129,6 +129,8 @@ impl Server {
                 "--bind-address=127.0.0.1",
                 "--skip-name-resolve",
                 "--local-infile=1",
+                // A client from there may say who it is, and need not.
+                "--proxy-protocol-networks=127.0.0.1",
             ])
             .args([
                 "--innodb-buffer-pool-size=32M",

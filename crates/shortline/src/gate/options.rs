@@ -55,6 +55,13 @@ pub struct GateOptions {
     #[arg(long, value_name = "NETWORK", value_delimiter = ',')]
     #[serde(deserialize_with = "all_from_text")]
     pub proxy_from: Option<Vec<Network>>,
+    /// Say to the backend who the client is, by the PROXY protocol before anything else (mysql without --pool)
+    /// [default: false]
+    ///
+    /// Version 2, as HAProxy's send-proxy-v2. The backend must expect it from the gate's address: MariaDB's
+    /// proxy_protocol_networks. Its accounts and logs then go by the client's address.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    pub send_proxy: Option<bool>,
     /// The backend's address, or unix:/PATH; for http also https://HOST:PORT. Several separated by commas
     /// for http, or with --pool transaction a primary and its replicas
     ///
@@ -421,6 +428,7 @@ overlay!(GateOptions {
     reuse_port,
     handover,
     proxy_from,
+    send_proxy,
     upstream,
     application_name_add_host,
     monitor,

@@ -298,6 +298,7 @@ impl Starting<'_> {
             limits: settings.limits.clone(),
             classify: self.classify(),
             proxies: Arc::from(settings.proxies.as_slice()),
+            announces_clients: settings.announces_clients,
             terms_of: self.terms_of(),
             registry: Arc::clone(&relayed.registry),
         })

@@ -56,6 +56,8 @@ pub struct Settings {
     pub handover: Option<PathBuf>,
     /// Proxies in these networks announce the client's address.
     pub proxies: Vec<Network>,
+    /// Whether connections to the backend begin with the client's address.
+    pub announces_clients: bool,
     /// Whether the backend sees the client's address in `application_name`.
     pub tells_address: bool,
     /// The backend's address as given.
@@ -173,6 +175,7 @@ fn resolve(kind: Kind, given: &Given<'_, GateOptions>) -> Result<Settings, Strin
         reuse_port: merged.reuse_port.unwrap_or(false),
         handover: merged.handover.map(|path| path.0),
         proxies: merged.proxy_from.unwrap_or_default(),
+        announces_clients: merged.send_proxy.unwrap_or(false),
         tells_address: merged.application_name_add_host.unwrap_or(false),
         upstream,
         client_tls: merged

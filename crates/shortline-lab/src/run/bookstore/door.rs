@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use shortline_bookstore::{Database, Kind};
+use shortline_testbed::command;
 use shortline_testbed::process::Process;
 
 use super::Run;
@@ -22,8 +23,6 @@ use crate::study::shop::{Door, Load};
 const STOP_MAX: Duration = Duration::from_secs(10);
 /// The template of PgBouncer's configuration.
 const PGBOUNCER: &str = include_str!("../../../peers/pgbouncer.ini");
-/// Debian's path of PgBouncer, whose folder is not in every PATH.
-const PGBOUNCER_PROGRAM: &str = "/usr/sbin/pgbouncer";
 /// The user of PgBouncer, which does not run as root.
 const PGBOUNCER_USER: &str = "postgres";
 /// The password of a pool's clients. The database behind the pool trusts everybody.
@@ -148,8 +147,8 @@ fn open_pgbouncer(
         words.extend(["-u".to_owned(), PGBOUNCER_USER.to_owned()]);
     }
     words.push(configuration.display().to_string());
-    let program = Path::new(PGBOUNCER_PROGRAM);
-    let process = start(visit.testbed, "pgbouncer", program, &words, &[address])?;
+    let program = command::find("pgbouncer", "pgbouncer")?;
+    let process = start(visit.testbed, "pgbouncer", &program, &words, &[address])?;
     let opened = Opened {
         process,
         name: "pgbouncer",

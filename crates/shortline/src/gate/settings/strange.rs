@@ -21,11 +21,11 @@ pub fn refuse(kind: Kind, given: &Given<'_, GateOptions>) -> Result<(), String> 
     match kind {
         Kind::Http => refuse_for_http(given)?,
         Kind::Mysql => refuse_for_mysql(given)?,
-        Kind::Postgres => {}
+        Kind::Postgres => refuse_for_postgres(given)?,
     }
     match given.merged.pool {
         None | Some(PoolName::Off) => refuse_without_pool(given),
-        Some(PoolName::Session | PoolName::Transaction) => Ok(()),
+        Some(PoolName::Session | PoolName::Transaction) => refuse_with_pool(given),
     }
 }
 
@@ -33,6 +33,7 @@ fn refuse_for_http(given: &Given<'_, GateOptions>) -> Result<(), String> {
     let of_databases = said![given:
         handover,
         proxy_from,
+        send_proxy,
         application_name_add_host,
         monitor,
         monitor_password_file,
@@ -75,6 +76,16 @@ fn refuse_for_mysql(given: &Given<'_, GateOptions>) -> Result<(), String> {
         pool_statements_max,
     ];
     refuse_each(given, of_postgres, "is for gate postgres: leave it out")
+}
+
+fn refuse_for_postgres(given: &Given<'_, GateOptions>) -> Result<(), String> {
+    let why = "PostgreSQL does not know it; there is --application-name-add-host";
+    refuse_each(given, said![given: send_proxy], why)
+}
+
+fn refuse_with_pool(given: &Given<'_, GateOptions>) -> Result<(), String> {
+    let why = "a connection of the pool is for many clients: leave one of the two out";
+    refuse_each(given, said![given: send_proxy], why)
 }
 
 fn refuse_without_pool(given: &Given<'_, GateOptions>) -> Result<(), String> {

@@ -447,3 +447,24 @@ fn what_does_not_go_with_several_servers_is_refused() {
     );
     assert!(strange.contains("`primary` or `replica`"), "{strange}");
 }
+
+#[test]
+fn only_a_gate_of_mysql_without_a_pool_announces_clients() {
+    let file = "[gate]\nsend-proxy = true\n";
+    assert!(
+        settings("mysql --upstream db:3306", file)
+            .unwrap()
+            .announces_clients
+    );
+    for (flags, told) in [
+        (UPSTREAM, "--application-name-add-host"),
+        ("http --upstream db:80", "means nothing to gate http"),
+        (
+            "mysql --upstream db:3306 --pool transaction --pool-users u",
+            "is for many clients",
+        ),
+    ] {
+        let error = settings(flags, file).unwrap_err();
+        assert!(error.contains(told), "{error}");
+    }
+}

@@ -210,7 +210,7 @@ impl Arena {
                     // A request with a body is not sent twice.
                     502 => upload_bytes > 0 || what.breaks(),
                     504 => what.breaks(),
-                    408 => upload_bytes > 0 && may_wait_for_window(plan),
+                    408 => upload_bytes > 0 && self.may_wait_for_window(plan),
                     _ => false,
                 },
             }
@@ -239,6 +239,24 @@ impl Arena {
             What::Head(_) | What::Nothing => false,
             What::Relayed { upload_bytes, .. } => upload_bytes > 0 || what.breaks(),
         }
+    }
+
+    /// Whether an upload may be silent for too long although its client is honest: in HTTP/2 the news
+    /// that there is room for more stands in the socket behind other responses, and the uplink and the
+    /// client's path are busy for longer than the limit.
+    fn may_wait_for_window(&self, plan: &ClientPlan) -> bool {
+        let uploads = plan.asks.iter().map(|ask| match ask.what {
+            What::Relayed { upload_bytes, .. } => upload_bytes,
+            _ => 0,
+        });
+        let waits = plan.http2 && uploads.sum::<u64>() > FIRST_WINDOW_BYTES;
+        let scenario = &self.scenario;
+        let changed_bps = scenario.change.map_or(u64::MAX, |(_, rate_bps)| rate_bps);
+        let uplink_bps = scenario.uplink_bps.min(changed_bps);
+        let uplink_ns = self.uplink.sent_bytes() * 8 * SECOND_NS / uplink_bps;
+        let backlog_ns = uplink_ns + plan.path.backlog_ns();
+        let limit_ns = UpstreamOptions::default().upload_time_max.as_nanos() as u64;
+        waits && backlog_ns >= limit_ns
     }
 
     /// Checks the access log against what clients saw.
@@ -362,19 +380,6 @@ pub fn machine(world: &Arc<World>, scenario: &Scenario) -> Machine {
         refusals: Box::new(backend::refusals),
     };
     Machine::new(world, scenario.disk, scenario.backend_path, peers)
-}
-
-/// Whether an upload may be silent for too long although its client is honest: in HTTP/2 the news
-/// that there is room for more stands in the socket behind other responses, and a slow client takes
-/// those for longer than the limit.
-fn may_wait_for_window(plan: &ClientPlan) -> bool {
-    let limit_ns = UpstreamOptions::default().upload_time_max.as_nanos() as u64;
-    let uploads = plan.asks.iter().map(|ask| match ask.what {
-        What::Relayed { upload_bytes, .. } => upload_bytes,
-        _ => 0,
-    });
-    let waits = plan.http2 && uploads.sum::<u64>() > FIRST_WINDOW_BYTES;
-    waits && plan.path.backlog_ns() >= limit_ns
 }
 
 fn settings(

@@ -206,6 +206,7 @@ fn live_in_world<L: Living, B: FnOnce(&Arc<World>) -> L + Send + 'static>(
     let random = ChaCha8Rng::seed_from_u64(drawn);
     let world = runtime.block_on(async { World::new(random, rest, traced) });
     let (machine, scenario, begin) = begin(&world);
+    let ending = Arc::clone(&world);
     let life = shortline_base::world::enter(Rc::new(machine));
     let living = async move {
         let living = begin(&world);
@@ -231,5 +232,6 @@ fn live_in_world<L: Living, B: FnOnce(&Arc<World>) -> L + Send + 'static>(
     // The remaining tasks still need the world.
     drop(runtime);
     drop(life);
+    ending.end();
     run
 }

@@ -157,6 +157,16 @@ impl World {
         }
     }
 
+    /// Drops all events that have not fired. What they hold holds the world.
+    pub fn end(&self) {
+        loop {
+            let events = std::mem::take(&mut self.state.lock().events);
+            if events.is_empty() {
+                return;
+            }
+        }
+    }
+
     /// Waits for this time.
     pub async fn sleep(self: &Arc<Self>, delay_ns: u64) {
         let (sender, receiver) = tokio::sync::oneshot::channel();

@@ -36,6 +36,7 @@ use client::Place;
 pub use config::{GateConfig, GateSnapshot, TenantTable};
 use doors::Doors;
 pub use doors::{Closed, DoorError};
+pub use locks::BackendConnection;
 use locks::Locks;
 pub use question::Question;
 use waiting::{Waiters, Waiting};

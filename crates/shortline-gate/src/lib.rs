@@ -17,7 +17,7 @@ pub mod postgres;
 pub mod relay;
 
 pub use gate::{
-    Admitted, Closed, Decision, DoorError, Gate, GateClient, GateConfig, GateSnapshot, Question,
-    TenantTable, Wait,
+    Admitted, BackendConnection, Closed, Decision, DoorError, Gate, GateClient, GateConfig,
+    GateSnapshot, Question, TenantTable, Wait,
 };
 pub use shortline_sched::admission::{Kept, Outcome, TypeId};

@@ -54,6 +54,8 @@ const AGAIN_AFTER: Duration = Duration::from_secs(5);
 pub struct MonitorConfig {
     /// Its address, and the user to ask as.
     pub url: MonitorUrl,
+    /// The number of the server in its cluster.
+    pub server: usize,
     /// TLS to it.
     pub tls: UpstreamTls,
 }
@@ -66,6 +68,7 @@ enum Asker {
 
 /// Asks for as long as the gate lives.
 pub async fn watch(gate: Gate, config: MonitorConfig) {
+    let server = config.server;
     let mut asker = None;
     let mut is_failing = false;
     // The first question comes before any work, so that a fault is logged at the start.
@@ -76,9 +79,9 @@ pub async fn watch(gate: Gate, config: MonitorConfig) {
         let answered = timeout(ANSWER_TIME_MAX, ask(&mut asker, &config, &asked)).await;
         match answered.unwrap_or_else(|_| Err("no answer".to_owned())) {
             Ok(locked) => {
-                gate.note_locked(&asked, &locked);
+                gate.note_locked(server, &asked, &locked);
                 let runaways = match begun >= cancels_from {
-                    true => gate.runaways(),
+                    true => gate.runaways(server),
                     false => Vec::new(),
                 };
                 if !cancel(&mut asker, &runaways).await {
@@ -98,12 +101,12 @@ pub async fn watch(gate: Gate, config: MonitorConfig) {
                 }
                 tokio::time::sleep(AGAIN_AFTER).await;
                 // Waits in the meantime are unknown.
-                gate.note_locked(&gate.long_at_work(Duration::ZERO), &[]);
+                gate.note_locked(server, &gate.long_at_work(server, Duration::ZERO), &[]);
             }
         }
         asked = loop {
             tokio::time::sleep(EVERY.saturating_sub(begun.elapsed())).await;
-            let long = gate.long_at_work(LONG);
+            let long = gate.long_at_work(server, LONG);
             if !long.is_empty() {
                 break long;
             }

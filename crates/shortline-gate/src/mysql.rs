@@ -54,13 +54,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use crate::Gate;
-use crate::GateClient;
 use crate::classify::{Class, Client, ClientNames};
 use crate::relay::proxy::{self, Ends};
 use crate::relay::{
     self, AbortOnDrop, About, Handle, Incoming, Listener, Registration, RelayConfig, Session, Side,
     Socket, Waits, Work,
 };
+use crate::{BackendConnection, GateClient};
 use shortline_sched::admission::Refusal;
 
 use complaint::Complaint;
@@ -190,7 +190,7 @@ async fn serve(
         is_secure: authenticated.client.is_secure(),
         names: Arc::new(authenticated.names.clone()),
     });
-    account.set_backend(Some(authenticated.thread_id));
+    account.set_backend(Some(BackendConnection::of_one(authenticated.thread_id)));
     let thread_id = authenticated.thread_id;
     let entry = shared.waits.register(thread_id, handle.member());
     let work = Work::new(&shared.gate, handle.member(), Some(account));
@@ -248,7 +248,7 @@ async fn serve_pooled(
 /// room.
 fn join(shared: &Shared, names: &ClientNames) -> (GateClient, Result<(), Refusal>) {
     let user = names.user.as_deref().unwrap_or_default();
-    let mut account = shared.gate.client(user, None);
+    let mut account = shared.gate.client(user);
     if let Some(database) = &names.database {
         account.set_database(database);
     }

@@ -7,12 +7,9 @@ use super::Gate;
 
 impl Gate {
     /// A gate before another server of the same kind. It begins with what this one has learnt, is paused and
-    /// resumed with it, and follows its settings. Nobody watches waits for locks there.
+    /// resumed with it, and follows its settings.
     pub fn beside(&self) -> Self {
-        let config = super::GateConfig {
-            watches_locks: false,
-            ..self.0.config.read().clone()
-        };
+        let config = self.0.config.read().clone();
         let tenants = config.tenants.clone();
         let gate = Self::without_tenants(config, Arc::clone(&self.0.doors));
         gate.set_tenants(&tenants);
@@ -43,13 +40,13 @@ impl Gate {
     }
 
     /// Does this here and at the gates beside.
-    pub(super) fn each(&self, act: impl Fn(&Self)) {
+    pub(super) fn for_each(&self, mut act: impl FnMut(&Self)) {
         act(self);
         self.each_beside(act);
     }
 
     /// Does this at the gates beside.
-    pub(super) fn each_beside(&self, act: impl Fn(&Self)) {
+    pub(super) fn each_beside(&self, mut act: impl FnMut(&Self)) {
         for gate in self.0.beside.read().iter() {
             act(gate);
         }

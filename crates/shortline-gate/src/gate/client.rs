@@ -7,7 +7,7 @@ use std::sync::Arc;
 use shortline_sched::admission::{ClientId, Refusal, TenantId};
 
 use super::Gate;
-use super::locks::Slot;
+use super::locks::{BackendConnection, Slot};
 
 /// A connected client. Dropping it disconnects the client. Its debt then passes to the next client of its
 /// account.
@@ -21,8 +21,8 @@ pub struct GateClient {
     tenant_name: Option<Arc<str>>,
     /// The tenant that counts its connection, once it has joined one.
     tenant: Option<TenantId>,
-    /// The number of its connection to the backend, while it has one.
-    backend: Option<u32>,
+    /// Its connection to the backend, while it has one.
+    backend: Option<BackendConnection>,
 }
 
 /// The client of a request.
@@ -42,12 +42,8 @@ impl Place {
 
 impl Gate {
     /// Adds a client. `account` must be a name that it cannot choose freely, such as the database user.
-    /// `backend` is the backend's number for its connection, if it has one.
-    pub fn client(&self, account: &str, backend: Option<u32>) -> GateClient {
-        let account = self.0.hashes.hash_one(account);
-        let mut client = self.client_of(account);
-        client.set_backend(backend);
-        client
+    pub fn client(&self, account: &str) -> GateClient {
+        self.client_of(self.0.hashes.hash_one(account))
     }
 
     fn client_of(&self, account: u64) -> GateClient {
@@ -109,8 +105,8 @@ impl GateClient {
             .unwrap_or_default()
     }
 
-    /// Sets the backend's number for its connection. `None` if it has no connection.
-    pub fn set_backend(&mut self, backend: Option<u32>) {
+    /// Sets its connection to the backend. `None` if it has none.
+    pub fn set_backend(&mut self, backend: Option<BackendConnection>) {
         let left = std::mem::replace(&mut self.backend, backend);
         if let (Some(locks), Some(slot)) = (&self.gate.0.locks, &self.place.slot) {
             if let Some(left) = left {

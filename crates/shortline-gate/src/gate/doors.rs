@@ -122,7 +122,7 @@ impl Gate {
                 return Err(DoorError::IsPaused("the gate".to_owned()));
             }
             self.0.doors.set_all(true);
-            self.each(|gate| {
+            self.for_each(|gate| {
                 gate.after(|admission, now_ns| admission.set_paused(now_ns, true));
             });
             return Ok(());
@@ -148,7 +148,7 @@ impl Gate {
                 return Err(DoorError::IsNotPaused("the gate".to_owned()));
             }
             self.0.doors.set_all(false);
-            self.each(|gate| {
+            self.for_each(|gate| {
                 gate.after(|admission, now_ns| admission.set_paused(now_ns, false));
             });
             return Ok(());

@@ -17,9 +17,25 @@ use super::Gate;
 /// The most connections that one look covers: those whose statements have run longest.
 const LOOKED_AT_MAX: usize = 1000;
 
-/// All connections to the backend, by the backend's number for them.
+/// A connection to a backend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct BackendConnection {
+    /// The number of the server in its cluster.
+    pub server: usize,
+    /// The server's own number for the connection.
+    pub number: u32,
+}
+
+impl BackendConnection {
+    /// A connection to the only server.
+    pub fn of_one(number: u32) -> Self {
+        Self { server: 0, number }
+    }
+}
+
+/// All connections to the backends.
 #[derive(Debug, Default)]
-pub(super) struct Locks(Mutex<HashMap<u32, Arc<Slot>>>);
+pub(super) struct Locks(Mutex<HashMap<BackendConnection, Arc<Slot>>>);
 
 /// The work of a connection, if it has any.
 #[derive(Debug, Default)]
@@ -35,11 +51,11 @@ struct Work {
 }
 
 impl Locks {
-    pub(super) fn enter(&self, backend: u32, slot: &Arc<Slot>) {
+    pub(super) fn enter(&self, backend: BackendConnection, slot: &Arc<Slot>) {
         self.0.lock().insert(backend, Arc::clone(slot));
     }
 
-    pub(super) fn leave(&self, backend: u32, slot: &Arc<Slot>) {
+    pub(super) fn leave(&self, backend: BackendConnection, slot: &Arc<Slot>) {
         let mut slots = self.0.lock();
         // A restarted backend may have given the number to another connection.
         if slots
@@ -50,14 +66,14 @@ impl Locks {
         }
     }
 
-    /// The connections that have work, at most [`LOOKED_AT_MAX`] of them.
-    fn longest_at_work(&self) -> Vec<(u32, Work)> {
+    /// The connections of a server that have work, at most [`LOOKED_AT_MAX`] of them, by its numbers.
+    fn longest_at_work(&self, server: usize) -> Vec<(u32, Work)> {
         let work = |slot: &Slot| *slot.0.lock();
         let mut at_work: Vec<(u32, Work)> = {
             let slots = self.0.lock();
-            let at_work = slots
-                .iter()
-                .filter_map(|(&backend, slot)| Some((backend, work(slot)?)));
+            let of_server = slots.iter().filter(|(backend, _)| backend.server == server);
+            let at_work =
+                of_server.filter_map(|(backend, slot)| Some((backend.number, work(slot)?)));
             at_work.collect()
         };
         if at_work.len() > LOOKED_AT_MAX {
@@ -84,40 +100,53 @@ impl Slot {
 }
 
 impl Gate {
-    /// The connections whose statement has run for `at_least` or longer. Only these are worth asking about.
-    pub fn long_at_work(&self, at_least: Duration) -> Vec<u32> {
-        let Some(locks) = &self.0.locks else {
-            return Vec::new();
-        };
+    /// The connections of a server whose statement has run for `at_least` or longer, here and at the gates beside.
+    /// Only these are worth asking about.
+    pub fn long_at_work(&self, server: usize, at_least: Duration) -> Vec<u32> {
         let now = Instant::now();
-        let longest = locks.longest_at_work().into_iter();
-        longest
-            .filter(|(_, work)| now.duration_since(work.since) >= at_least)
-            .map(|(backend, _)| backend)
-            .collect()
+        let mut long = Vec::new();
+        self.for_each(|gate| {
+            let longest = gate.longest_at_work(server).into_iter();
+            let ran = longest.filter(|(_, work)| now.duration_since(work.since) >= at_least);
+            long.extend(ran.map(|(number, _)| number));
+        });
+        long
     }
 
-    /// The connections whose statement is to be cancelled. Each comes with a lower bound on the statement's
-    /// running time, in whole seconds. With it the cancel does not hit the next statement.
-    pub fn runaways(&self) -> Vec<(u32, u64)> {
-        let Some(locks) = &self.0.locks else {
-            return Vec::new();
-        };
+    /// The connections of a server whose statement is to be cancelled, here and at the gates beside. Each comes with a
+    /// lower bound on the statement's running time, in whole seconds. With it the cancel does not hit the next
+    /// statement.
+    pub fn runaways(&self, server: usize) -> Vec<(u32, u64)> {
+        let mut runaways = Vec::new();
+        self.for_each(|gate| runaways.extend(gate.runaways_here(server)));
+        runaways
+    }
+
+    /// Records a look at a server: of the connections in `asked`, those in `locked` wait for a lock now.
+    pub fn note_locked(&self, server: usize, asked: &[u32], locked: &[u32]) {
+        self.for_each(|gate| gate.note_locked_here(server, asked, locked));
+    }
+
+    fn longest_at_work(&self, server: usize) -> Vec<(u32, Work)> {
+        let locks = self.0.locks.as_ref();
+        locks.map_or_else(Vec::new, |locks| locks.longest_at_work(server))
+    }
+
+    fn runaways_here(&self, server: usize) -> Vec<(u32, u64)> {
+        let at_work = self.longest_at_work(server);
         let now = Instant::now();
-        let at_work = locks.longest_at_work();
         let state = self.0.state.lock();
-        let is_one = |(backend, work): (u32, Work)| {
+        let is_one = |(number, work): (u32, Work)| {
             let (after_ns, service_ns) = state.admission.cancel_after_ns(self.ns(now), work.id)?;
             let runs = now.duration_since(work.since);
             let is_beyond = service_ns > after_ns && runs.as_nanos() > u128::from(after_ns);
             // The backend started its clock later than the gate.
-            is_beyond.then(|| (backend, runs.as_secs().saturating_sub(1)))
+            is_beyond.then(|| (number, runs.as_secs().saturating_sub(1)))
         };
         at_work.into_iter().filter_map(is_one).collect()
     }
 
-    /// Records a look: of the connections in `asked`, those in `locked` wait for a lock now.
-    pub fn note_locked(&self, asked: &[u32], locked: &[u32]) {
+    fn note_locked_here(&self, server: usize, asked: &[u32], locked: &[u32]) {
         let Some(locks) = &self.0.locks else {
             return;
         };
@@ -125,15 +154,15 @@ impl Gate {
         let mut waited = Vec::new();
         {
             let slots = locks.0.lock();
-            for backend in asked {
-                let Some(slot) = slots.get(backend) else {
+            for &number in asked {
+                let Some(slot) = slots.get(&BackendConnection { server, number }) else {
                     continue;
                 };
                 let mut work = slot.0.lock();
                 let Some(work) = work.as_mut() else { continue };
                 let span = now.duration_since(work.known_until);
                 work.known_until = now;
-                if locked.contains(backend) {
+                if locked.contains(&number) {
                     waited.push((work.id, span));
                 }
             }

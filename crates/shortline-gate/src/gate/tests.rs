@@ -281,7 +281,7 @@ async fn a_database_that_is_paused_keeps_nobody_of_another() {
     let gate = narrow(10);
     let kind = gate.type_of("a");
     let client = |database: &str| {
-        let mut client = gate.client("user", None);
+        let mut client = gate.client("user");
         client.set_database(database);
         client
     };
@@ -322,7 +322,7 @@ async fn a_database_that_is_paused_keeps_nobody_of_another() {
 async fn the_limit_of_a_wait_goes_on_where_a_pause_of_the_database_began() {
     let gate = narrow(10);
     let kind = gate.type_of("a");
-    let mut client = gate.client("user", None);
+    let mut client = gate.client("user");
     client.set_database("shop");
     let running = gate.admit(kind).await.unwrap();
     let mut waiting = pin!(gate.admit(of(kind, &client)));
@@ -384,7 +384,7 @@ async fn gates_beside_each_other_have_queues_of_their_own_and_one_door() {
 async fn a_client_is_of_the_same_tenant_at_a_gate_beside() {
     let gate = narrow(10);
     let beside = gate.beside();
-    let mut client = gate.client("user", None);
+    let mut client = gate.client("user");
     client.join(Some("shop")).unwrap();
     let there = client.at(&beside);
     let admitted = beside.admit(Question {

@@ -50,6 +50,19 @@ impl MonitorUrl {
         self
     }
 
+    /// The same user at another server.
+    #[must_use]
+    pub fn at(mut self, upstream: &Upstream) -> Self {
+        let (Self::Postgres(place) | Self::Mysql(place)) = &mut self;
+        place.upstream = upstream.clone();
+        self
+    }
+
+    /// The server.
+    pub fn upstream(&self) -> &Upstream {
+        &self.place().upstream
+    }
+
     fn place(&self) -> &Place {
         let (Self::Postgres(place) | Self::Mysql(place)) = self;
         place

@@ -19,12 +19,12 @@ use super::reply::{Complaint, say_last};
 use super::startup::{self, Beginning, Startup, StartupError};
 use super::{PostgresConfig, Shared};
 use crate::Gate;
-use crate::GateClient;
 use crate::classify::ClientNames;
 use crate::relay::proxy;
 use crate::relay::{
     self, About, Entry, Handle, Order, Protocol, Registration, Session, Side, Socket, Stream, Work,
 };
+use crate::{BackendConnection, GateClient};
 
 /// Why a connection ended before its session began.
 #[derive(Debug, thiserror::Error)]
@@ -87,10 +87,10 @@ impl<'a> Newcomer<'a> {
     }
 }
 
-/// The account that a client's work is charged to. `backend` is the number of its connection at the backend.
-fn account_of(shared: &Shared, names: &ClientNames, backend: Option<u32>) -> GateClient {
+/// The account that a client's work is charged to.
+fn account_of(shared: &Shared, names: &ClientNames) -> GateClient {
     let user = names.user.as_deref().unwrap_or_default();
-    let mut account = shared.gate.client(user, backend);
+    let mut account = shared.gate.client(user);
     if let Some(database) = &names.database {
         account.set_database(database);
     }
@@ -290,7 +290,7 @@ fn opened(shared: &Arc<Shared>, newcomer: Newcomer<'_>, arrived: Arrived) -> Ope
     let key = authenticated.key.as_deref();
     let is_gated = account.is_some();
     if let Some(account) = &mut account {
-        account.set_backend(key.and_then(process_of));
+        account.set_backend(key.and_then(process_of).map(BackendConnection::of_one));
     }
     let work = Work::new(&shared.gate, handle, account);
     let idle_time_max = shared
@@ -323,8 +323,7 @@ async fn enter_session(
             return Err(error.into());
         }
     };
-    let mut account =
-        (!startup.is_replication()).then(|| account_of(shared, &newcomer.names, None));
+    let mut account = (!startup.is_replication()).then(|| account_of(shared, &newcomer.names));
     let join = || {
         account
             .as_mut()
@@ -358,7 +357,7 @@ async fn enter_pool(
     newcomer: Newcomer<'_>,
 ) -> Result<Opened<Pooled>, OpenError> {
     let handle = newcomer.registration.handle.member();
-    let mut account = account_of(shared, &newcomer.names, None);
+    let mut account = account_of(shared, &newcomer.names);
     let names = Arc::clone(&newcomer.names);
     let idle_time_max = shared
         .config

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::{ClientState, Handle};
 use crate::classify::Class;
-use crate::{Admitted, Decision, Gate, GateClient, Outcome, Question, Wait};
+use crate::{Admitted, BackendConnection, Decision, Gate, GateClient, Outcome, Question, Wait};
 
 /// Why a unit may not start.
 #[derive(Debug)]
@@ -177,8 +177,8 @@ impl Work {
         }
     }
 
-    /// Sets the backend's number for the connection that the session's units run on. `None` for no connection.
-    pub fn set_backend(&mut self, backend: Option<u32>) {
+    /// Sets the connection that the session's units run on. `None` for no connection.
+    pub fn set_backend(&mut self, backend: Option<BackendConnection>) {
         let account = match &mut self.elsewhere {
             None => self.account.as_mut(),
             Some(elsewhere) => elsewhere.account.as_mut(),

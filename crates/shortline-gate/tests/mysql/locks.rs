@@ -26,6 +26,7 @@ async fn estimate_after_a_lock(
     };
     let gated = Gated::new(server.address, gate).await;
     let config = locks::MonitorConfig {
+        server: 0,
         url: format!("mysql://watcher:secret@{}", server.address)
             .parse()
             .unwrap(),
@@ -93,6 +94,7 @@ async fn a_runaway_is_cancelled_and_the_next_like_it_is_of_its_class() {
     gate.admission.runaway = Some("cancel:5".parse().unwrap());
     let gated = Gated::new(server.address, gate).await;
     let config = locks::MonitorConfig {
+        server: 0,
         url: format!("mysql://killer:secret@{}", server.address)
             .parse()
             .unwrap(),

@@ -25,6 +25,7 @@ async fn estimate_after_a_lock(cluster: &Cluster, is_watched: bool) -> (Duration
         cluster.port
     );
     let config = locks::MonitorConfig {
+        server: 0,
         url: url.parse().unwrap(),
         tls: UpstreamTls::prefer().unwrap(),
     };
@@ -95,6 +96,7 @@ async fn a_runaway_is_cancelled_and_the_next_like_it_is_of_its_class() {
     gate.admission.runaway = Some("cancel:5".parse().unwrap());
     let relay = Relay::start(cluster.port, gate, |_| {});
     let config = locks::MonitorConfig {
+        server: 0,
         url: format!(
             "postgres://watcher:secret@127.0.0.1:{}/postgres",
             cluster.port

@@ -82,7 +82,7 @@ impl Relay {
 
     /// The same, with a pool of so many connections, whose users are these lines of a file.
     pub fn pooled(upstream: u16, mode: PoolMode, size: usize, users: &str) -> Self {
-        Self::clustered(upstream, None, mode, size, users)
+        Self::clustered(upstream, None, mode, size, users, GateConfig::default())
     }
 
     /// The same, in front of several servers.
@@ -92,9 +92,9 @@ impl Relay {
         mode: PoolMode,
         size: usize,
         users: &str,
+        mut gate: GateConfig,
     ) -> Self {
         let size = NonZeroUsize::new(size).unwrap();
-        let mut gate = GateConfig::default();
         if mode == PoolMode::Transaction {
             gate.admission.running_max = Some(size);
         }

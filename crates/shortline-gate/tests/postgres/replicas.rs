@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 use shortline_gate::cluster::ClusterConfig;
 use shortline_gate::pool::{NodeView, PoolMode, Shown};
 use shortline_gate::relay::Upstream;
+use shortline_gate::relay::tls::UpstreamTls;
+use shortline_gate::{GateConfig, locks};
 use tokio_postgres::Client;
 
 use super::cluster::Cluster;
@@ -21,6 +23,15 @@ fn gate(servers: &[&Cluster], lag_max: Duration) -> Relay {
 
 /// The same, whose transactions wait so long while no primary is known.
 fn gate_that_waits(servers: &[&Cluster], lag_max: Duration, primary_wait_max: Duration) -> Relay {
+    gate_with(servers, lag_max, primary_wait_max, GateConfig::default())
+}
+
+fn gate_with(
+    servers: &[&Cluster],
+    lag_max: Duration,
+    primary_wait_max: Duration,
+    gate: GateConfig,
+) -> Relay {
     let upstream = |port| Upstream {
         host: "127.0.0.1".to_owned(),
         port,
@@ -34,7 +45,7 @@ fn gate_that_waits(servers: &[&Cluster], lag_max: Duration, primary_wait_max: Du
         primary_wait_max,
     };
     let port = servers[0].port;
-    Relay::clustered(port, Some(config), PoolMode::Transaction, 5, USERS)
+    Relay::clustered(port, Some(config), PoolMode::Transaction, 5, USERS, gate)
 }
 
 /// Waits until the servers look like that.
@@ -285,5 +296,51 @@ fn a_replica_that_lags_gets_nothing() {
         second.tell("stop");
         until(&relay, "without a replica", |nodes| !nodes[1].state.is_read).await;
         assert_eq!(reads_at(&client).await, at_first);
+    });
+}
+
+#[test]
+fn a_runaway_on_a_replica_is_cancelled_there() {
+    let Some(first) = Cluster::start() else {
+        return;
+    };
+    let second = Cluster::replica_of(&first).unwrap();
+    let ask = |statement: &str| {
+        let done = first.psql(first.port, &[], &["-c", statement]);
+        assert!(done.status.success(), "{done:?}");
+    };
+    // Only a superuser may cancel a superuser's statement.
+    ask("create role watcher login superuser password 'secret'");
+    ask("create table naps (seconds float); insert into naps values (0.001)");
+    let mut gate = GateConfig {
+        watches_locks: true,
+        ..GateConfig::default()
+    };
+    gate.admission.runaway = Some("cancel:5".parse().unwrap());
+    let relay = gate_with(&[&first, &second], PATIENCE, PATIENCE, gate);
+    runtime().block_on(async {
+        until_replicated(&relay).await;
+        until_replayed(&first, &second).await;
+        for (server, cluster) in [&first, &second].into_iter().enumerate() {
+            let url = format!(
+                "postgres://watcher:secret@127.0.0.1:{}/postgres",
+                cluster.port
+            );
+            let config = locks::MonitorConfig {
+                url: url.parse().unwrap(),
+                server,
+                tls: UpstreamTls::prefer().unwrap(),
+            };
+            tokio::spawn(locks::watch(relay.gate.clone(), config));
+        }
+        let reader = relay.client_as_read_only().await;
+        assert_eq!(text(&reader, WHERE).await, second.port.to_string());
+        let nap = "select pg_sleep(seconds) from naps";
+        for _ in 0..20 {
+            reader.batch_execute(nap).await.unwrap();
+        }
+        ask("update naps set seconds = 300");
+        until_replayed(&first, &second).await;
+        assert_eq!(error_of(&reader, nap).await, "57014");
     });
 }

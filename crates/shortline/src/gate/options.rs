@@ -71,8 +71,9 @@ pub struct GateOptions {
     /// Ask the database as this user which statements wait for a lock, since that time is not
     /// service: postgres://USER@HOST:PORT/DATABASE or mysql://USER@HOST:PORT [default: do not ask]
     ///
-    /// The gate asks over a connection of its own. Whoever sees the process sees a password in the
-    /// URL, so give it in a file.
+    /// The gate asks over a connection of its own. Of several servers it asks each as that user; the
+    /// URL has the address of one. Whoever sees the process sees a password in the URL, so give it in
+    /// a file.
     #[arg(long, value_name = "URL")]
     #[serde(deserialize_with = "some_from_text")]
     pub monitor: Option<MonitorUrl>,

@@ -462,9 +462,9 @@ pub fn warn_of_plain_backend(settings: &Settings) {
 ///
 /// # Errors
 /// [`CommandError`]: a file with a password or certificates cannot be used.
-pub fn monitor(settings: &Settings) -> Result<Option<MonitorConfig>, CommandError> {
+pub fn monitors(settings: &Settings) -> Result<Vec<MonitorConfig>, CommandError> {
     let Some(url) = settings.monitor.clone() else {
-        return Ok(None);
+        return Ok(Vec::new());
     };
     let url = match &settings.monitor_password_file {
         None => url,
@@ -475,7 +475,20 @@ pub fn monitor(settings: &Settings) -> Result<Option<MonitorConfig>, CommandErro
         }
     };
     let tls = upstream_tls(settings).map_err(CommandError::failure)?;
-    Ok(Some(MonitorConfig { url, tls }))
+    let of = |server, url| MonitorConfig {
+        url,
+        server,
+        tls: tls.clone(),
+    };
+    Ok(match &settings.cluster {
+        None => vec![of(0, url)],
+        Some(cluster) => {
+            let servers = cluster.servers.iter().enumerate();
+            servers
+                .map(|(at, server)| of(at, url.clone().at(server)))
+                .collect()
+        }
+    })
 }
 
 fn upstream_tls(settings: &Settings) -> Result<UpstreamTls, TlsError> {

@@ -147,7 +147,7 @@ impl Running {
         if let Some(keeper) = &running.keeper {
             keeper.start();
         }
-        if let Some(monitor) = relays::monitor(&running.settings)? {
+        for monitor in relays::monitors(&running.settings)? {
             tokio::spawn(locks::watch(gate.clone(), monitor));
         }
         let admission = &running.settings.gate.admission;

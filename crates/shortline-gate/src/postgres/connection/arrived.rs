@@ -54,7 +54,7 @@ fn reopen(
         return Err(ArrivalError::TooMany);
     }
     let names = Arc::new(state.names());
-    let mut account = account_of(shared, &names, None);
+    let mut account = account_of(shared, &names);
     shared.join(&mut account, &names)?;
     let idle_time_max = shared
         .config

@@ -134,7 +134,7 @@ mod tests {
         let gate = Gate::new(GateConfig::default());
         let mut clients = Vec::new();
         for index in 0..150 {
-            let mut client = gate.client("user", None);
+            let mut client = gate.client("user");
             client
                 .join(Some(&format!("t{index}")))
                 .expect("there is no limit");

@@ -40,11 +40,13 @@ pub fn cluster(
             "{place}: several servers take --pool transaction: without it a client has one connection, to one server"
         ));
     }
-    if merged.monitor.is_some() {
+    if let Some(url) = merged.monitor.as_ref()
+        && !servers.contains(url.upstream())
+    {
         return Err(format!(
-            "{}: asks one server, and there are {}: leave it out",
+            "{}: {} is none of the servers: name one of them, and all are asked as its user",
             given.at(flags.monitor.is_some(), "monitor"),
-            servers.len()
+            url.upstream()
         ));
     }
     if merged.handover.is_some() {

@@ -412,9 +412,9 @@ fn what_does_not_go_with_several_servers_is_refused() {
             "is no HOST:PORT",
         ),
         (
-            &format!("{watched} --monitor postgres://m@db1/postgres"),
+            &format!("{watched} --monitor postgres://m@db3/postgres"),
             "--monitor:",
-            "asks one server",
+            "db3:5432 is none of the servers",
         ),
         (
             &format!("{watched} --watch-every 10ms"),

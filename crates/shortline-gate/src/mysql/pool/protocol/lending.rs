@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use super::{Look, Noted, Phase, Pooled, Reasons, Turn, ok};
+use crate::BackendConnection;
 use crate::mysql::ask::Row;
 use crate::mysql::complaint::Complaint;
 use crate::mysql::login::error_of;
@@ -119,7 +120,10 @@ impl Pooled {
 
     fn attach(&mut self, exchange: &mut Exchange<'_, '_>, mut held: Box<Held>, stream: Stream) {
         exchange.server.attach(stream);
-        exchange.work.set_backend(Some(held.known.thread_id));
+        exchange.work.set_backend(Some(BackendConnection {
+            server: held.node,
+            number: held.known.thread_id,
+        }));
         *self.member.target.current.lock() = Some(Meant {
             thread_id: held.known.thread_id,
             cancels: Arc::clone(&held.cancels),

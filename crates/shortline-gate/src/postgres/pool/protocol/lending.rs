@@ -7,6 +7,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use super::{Dropping, Phase, Pooled};
+use crate::BackendConnection;
 use crate::pool::Pins;
 use crate::postgres::cancel::process_of;
 use crate::postgres::pool::Meant;
@@ -97,10 +98,10 @@ impl Pooled {
 
     fn attach(&mut self, exchange: &mut Exchange<'_, '_>, held: Box<Held>, stream: Stream) {
         exchange.server.attach(stream);
-        let key = held.known.key.clone();
-        exchange
-            .work
-            .set_backend(key.as_deref().and_then(process_of));
+        let number = held.known.key.as_deref().and_then(process_of);
+        let server = held.node;
+        let backend = number.map(|number| BackendConnection { server, number });
+        exchange.work.set_backend(backend);
         let (pool, handle) = (&self.member.pool, exchange.work.handle());
         let connections = pool.common.nodes.connections(held.node);
         connections.servers().lend(&held.server, handle.id());

@@ -58,11 +58,8 @@ impl Scenario {
         });
         by_gate
             || self.may_be_busy() && told.is("53300", "became free within")
-            || (self.faults.hinders_logins() || self.faults.ends_connections())
-                && is_of_login(told)
-            // A login that hangs, or waits for the rest of a garbled message, takes half as long.
-            || self.faults.hangs + self.faults.garbles > 0.0
-                && told.is("57014", "did not admit the request within")
+            || (self.faults.hinders_logins() || self.faults.ends_connections()) && is_of_login(told)
+            || self.may_wait_long() && told.is("57014", "did not admit the request within")
             || self.is_told(|order| matches!(order, Order::Drain)) && told.code == "57P01"
     }
 
@@ -81,6 +78,13 @@ impl Scenario {
     /// Whether a client may be kept out with this.
     pub fn may_keep_out(&self, told: &Failure) -> bool {
         self.may_refuse(told) || self.may_end(told, false)
+    }
+
+    /// Whether a session may wait too long to be admitted. A login that hangs, or waits for the rest of a garbled
+    /// message, takes half as long. In a pool that is made smaller, those that keep a connection may leave none.
+    fn may_wait_long(&self) -> bool {
+        let shrinks = self.is_told(|order| matches!(order, Order::Resize(_)));
+        self.faults.hangs + self.faults.garbles > 0.0 || self.has_keepers() && shrinks
     }
 
     /// Whether a session may wait too long for a connection.

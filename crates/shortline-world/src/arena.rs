@@ -89,7 +89,7 @@ impl AccessLog for Log {
 impl Arena {
     /// The arena of a scenario, before anybody has come.
     pub fn new(world: &Arc<World>, scenario: Scenario) -> Arc<Self> {
-        let folder = Folder::open().expect("a folder for the site's files");
+        let folder = Folder::new().expect("a folder for the site's files");
         let link = Link::new(scenario.link.clone()).expect("a scenario's link is sound");
         link.watch_grants();
         let log: Arc<Log> = Arc::default();

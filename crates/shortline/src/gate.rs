@@ -10,6 +10,7 @@ mod history;
 mod http;
 mod import;
 pub mod metrics;
+mod monitors;
 mod opening;
 pub mod options;
 mod page;

@@ -1,5 +1,5 @@
-//! The client's address, as announced by a proxy in front of the gate, and by the gate to the backend. Source: the PROXY protocol, versions 1 and 2
-//! (HAProxy's proxy-protocol.txt).
+//! The client's address, as announced by a proxy in front of the gate, and by the gate to the backend. Source: the
+//! PROXY protocol, versions 1 and 2 (HAProxy's proxy-protocol.txt).
 //!
 //! ```text
 //! v1   PROXY TCP4|TCP6 source destination source-port destination-port CRLF, or PROXY UNKNOWN ... CRLF

@@ -10,7 +10,6 @@ use std::sync::Arc;
 use rustls::sign::CertifiedKey;
 use shortline_gate::Gate;
 use shortline_gate::classify::{Classifier, Classify, Client, TermsOf};
-use shortline_gate::locks::MonitorConfig;
 use shortline_gate::mysql;
 use shortline_gate::pool::{PoolLimits, Shown};
 use shortline_gate::postgres::pool::Users;
@@ -458,40 +457,11 @@ pub fn warn_of_plain_backend(settings: &Settings) {
     }
 }
 
-/// The settings of the monitor, if one is configured.
+/// TLS towards the backend.
 ///
 /// # Errors
-/// [`CommandError`]: a file with a password or certificates cannot be used.
-pub fn monitors(settings: &Settings) -> Result<Vec<MonitorConfig>, CommandError> {
-    let Some(url) = settings.monitor.clone() else {
-        return Ok(Vec::new());
-    };
-    let url = match &settings.monitor_password_file {
-        None => url,
-        Some(path) => {
-            let text = std::fs::read_to_string(path)
-                .map_err(|error| CommandError::failure(format!("{}: {error}", path.display())))?;
-            url.with_password(text.lines().next().unwrap_or_default())
-        }
-    };
-    let tls = upstream_tls(settings).map_err(CommandError::failure)?;
-    let of = |server, url| MonitorConfig {
-        url,
-        server,
-        tls: tls.clone(),
-    };
-    Ok(match &settings.cluster {
-        None => vec![of(0, url)],
-        Some(cluster) => {
-            let servers = cluster.servers.iter().enumerate();
-            servers
-                .map(|(at, server)| of(at, url.clone().at(server)))
-                .collect()
-        }
-    })
-}
-
-fn upstream_tls(settings: &Settings) -> Result<UpstreamTls, TlsError> {
+/// [`TlsError`]: the authorities cannot be used.
+pub fn upstream_tls(settings: &Settings) -> Result<UpstreamTls, TlsError> {
     if upstreams(settings).is_ok_and(|all| all.iter().all(Upstream::is_path)) {
         return Ok(UpstreamTls::Disable);
     }

@@ -21,7 +21,7 @@ use super::options::GateOptions;
 use super::relays::{self, Front, Starting};
 use super::settings::{self, Settings};
 use super::status::View;
-use super::{Args, calibrating, dry_run};
+use super::{Args, calibrating, dry_run, monitors};
 use shortline_command::CommandError;
 use shortline_daemon::estimates::Keeper;
 use shortline_daemon::keys::Overlay;
@@ -147,7 +147,7 @@ impl Running {
         if let Some(keeper) = &running.keeper {
             keeper.start();
         }
-        for monitor in relays::monitors(&running.settings)? {
+        for monitor in monitors::monitors(&running.settings)? {
             tokio::spawn(locks::watch(gate.clone(), monitor));
         }
         let admission = &running.settings.gate.admission;

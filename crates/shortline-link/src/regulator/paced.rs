@@ -16,7 +16,9 @@
 //! acknowledgements, TLS records, retransmissions and foreign traffic are all in there.
 //! Charges whose bytes have not reached the kernel are kept apart (`unwritten`), so that they
 //! are not mistaken for bytes that were never needed. Where the kernel shows its queue, the
-//! model is never below it.
+//! model is never below it. But corrections do not make it longer than [`QUEUE_NS_MAX`]: much of what they count
+//! may not have gone through the uplink, or the rate may be far too low as yet. A longer queue would let
+//! nobody send, so nothing would ever show that it is not there.
 //!
 //! No I/O and no clock: time is an argument, in nanoseconds.
 
@@ -30,6 +32,8 @@ pub const LEAD_NS_MIN: u64 = 100_000;
 pub const LEAD_NS_MAX: u64 = 2_000_000;
 /// Lost time that is made good, as time on the link.
 pub const CREDIT_NS: u64 = 3_000_000;
+/// The longest queue that corrections make, as time on the link. Hardly a router holds more.
+pub const QUEUE_NS_MAX: u64 = 1_000_000_000;
 /// Observations further apart than this are not compared: what was sent meanwhile has drained.
 const OBSERVATION_NS_MAX: u64 = 20_000_000;
 
@@ -47,6 +51,7 @@ pub struct Pacer {
     /// Whether somebody was told to wait when last asked.
     made_wait: bool,
     unwritten_bytes: f64,
+    last_charge_bytes: f64,
     written_since_reading: f64,
     last_reading: Option<(u64, Reading)>,
 }
@@ -65,6 +70,7 @@ impl Pacer {
             advanced_ns: now_ns,
             made_wait: false,
             unwritten_bytes: 0.0,
+            last_charge_bytes: 0.0,
             written_since_reading: 0.0,
             last_reading: None,
         }
@@ -76,6 +82,7 @@ impl Pacer {
         self.bytes_per_ns = rate.bps() as f64 / 8e9;
         self.credit_bytes = self.bytes_per_ns * CREDIT_NS as f64;
         self.floor();
+        self.ceil();
     }
 
     /// Whether a grant is due at `now_ns`, for somebody who waits until it is.
@@ -110,6 +117,7 @@ impl Pacer {
         self.granted_ns.get_or_insert(now_ns);
         self.queue_bytes += f64::from(wire_bytes);
         self.unwritten_bytes += f64::from(wire_bytes);
+        self.last_charge_bytes = f64::from(wire_bytes);
     }
 
     /// Bytes charged before have reached the kernel.
@@ -140,6 +148,7 @@ impl Pacer {
     pub fn correct(&mut self, wire_bytes: f64) {
         self.queue_bytes += wire_bytes;
         self.floor();
+        self.ceil();
     }
 
     /// Corrects the model with the device's counters read at `now_ns`.
@@ -182,6 +191,13 @@ impl Pacer {
     fn floor(&mut self) {
         self.queue_bytes = self.queue_bytes.max(-self.credit_bytes);
     }
+
+    /// Limits what corrections have added. A grant is not limited: its bytes are sent.
+    fn ceil(&mut self) {
+        let longest_bytes = self.bytes_per_ns * QUEUE_NS_MAX as f64;
+        let granted_bytes = self.unwritten_bytes + self.last_charge_bytes;
+        self.queue_bytes = self.queue_bytes.min(longest_bytes.max(granted_bytes));
+    }
 }
 
 /// How late something is at most, in nanoseconds, lately.
@@ -223,6 +239,22 @@ mod tests {
         assert!(!pacer.is_due(MS - 1));
         assert_eq!(pacer.due_ns(), MS);
         assert!(pacer.is_due(MS));
+    }
+
+    #[test]
+    fn corrections_hold_nobody_back_for_long() {
+        let mut pacer = pacer();
+        pacer.correct(1e9);
+        assert_eq!(pacer.due_ns(), 1000 * MS - MS / 10);
+        // At a thousandth of the rate, too.
+        pacer.set_rate(Rate::from_bps(8_000), 0);
+        assert_eq!(pacer.due_ns(), 1000 * MS - MS / 10);
+        // What was granted is sent, however long it takes.
+        assert!(pacer.is_due(1000 * MS));
+        pacer.written(100, 1000 * MS);
+        pacer.charge(5000, 1000 * MS);
+        pacer.correct(1e9);
+        assert_eq!(pacer.queue_bytes(1000 * MS), 10_000);
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! What clients send: request targets, and the header fields that matter to files.
 
-use shortline_web::site::conditional::{entity_tags, parse_date};
-use shortline_web::site::encoding::{Accepted, Choice};
-use shortline_web::site::paths::{PATH_BYTES_MAX, Target, parse_target};
-use shortline_web::site::range::{Piece, RANGES_MAX, Ranges, parse_range};
+use shortline_web::files::conditional::{entity_tags, parse_date};
+use shortline_web::files::encoding::{Accepted, Choice};
+use shortline_web::files::paths::{PATH_BYTES_MAX, Target, parse_target};
+use shortline_web::files::range::{Piece, RANGES_MAX, Ranges, parse_range};
 
 /// Request targets. None may become a path that could leave the root.
 pub fn target(bytes: &[u8]) {

@@ -19,6 +19,7 @@ use shortline_web::proxy::admission::{Admission, Admitting, Applicant, Permit};
 use shortline_web::proxy::routes::{Route, Routes};
 use shortline_web::proxy::upstream::Upstream;
 use shortline_web::server::{Listener, Server, ServerSnapshot};
+use shortline_web::sites::Sites;
 use shortline_web::{AccessLog, Clients, Limits, Settings};
 use tokio::net::TcpListener;
 
@@ -79,13 +80,13 @@ impl HttpRelay {
     /// [`HttpError::Link`], [`HttpError::Tls`]
     pub fn new(config: HttpConfig, gate: Gate) -> Result<Self, HttpError> {
         let link = Link::new(config.link)?;
+        let route = Route {
+            path: "/".to_owned(),
+            upstream: Upstream::open(config.upstream)?,
+            admission: Some(Arc::new(GateAdmission::new(gate, config.classifier))),
+        };
         let settings = Settings {
-            site: None,
-            routes: Routes::new(vec![Route {
-                path: "/".to_owned(),
-                upstream: Upstream::open(config.upstream)?,
-                admission: Some(Arc::new(GateAdmission::new(gate, config.classifier))),
-            }]),
+            sites: Sites::one(None, Routes::new(vec![route])),
             limits: config.limits,
             clients: Clients::default(),
             link: Arc::clone(&link),

@@ -14,6 +14,8 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{CertificateError, Error, OtherError};
 use webpki::EndEntityCert;
 
+use crate::names::Pattern;
+
 /// What is wrong with a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
@@ -63,6 +65,33 @@ pub fn check_for_clients(path: &Path, leaf: &CertificateDer<'_>) -> Result<(), S
     let path = path.display();
     tracing::warn!("certificate {path}: many clients will refuse it: it {reason}; {remedy}");
     Ok(())
+}
+
+/// Whether the certificate is for a name, or for all names of a wildcard.
+///
+/// # Errors
+/// Which names it is for.
+pub fn check_name(leaf: &CertificateDer<'_>, pattern: &Pattern) -> Result<(), String> {
+    let certificate = EndEntityCert::try_from(leaf).map_err(|error| error.to_string())?;
+    let example = pattern.example();
+    let host = example.trim_matches(['[', ']']);
+    let name = ServerName::try_from(host).map_err(|error| format!("{pattern}: {error}"))?;
+    match certificate.verify_is_valid_for_subject_name(&name) {
+        Ok(()) => Ok(()),
+        Err(webpki::Error::CertNotValidForName(context)) => {
+            let theirs: Vec<&str> = context.presented.iter().map(|name| bare(name)).collect();
+            Err(format!(
+                "is for {}, and not for {pattern}",
+                theirs.join(", ")
+            ))
+        }
+        Err(error) => Err(format!("cannot be used for {pattern}: {error}")),
+    }
+}
+
+/// The name in webpki's `DnsName("a.example")`.
+fn bare(presented: &str) -> &str {
+    presented.split('"').nth(1).unwrap_or(presented)
 }
 
 /// How to make a certificate that everybody accepts.
@@ -134,6 +163,33 @@ mod tests {
         assert_eq!(refused_by_clients(&nameless), Some(Fault::NoNames));
         // Whoever reads a malformed certificate reports it.
         assert_eq!(refused_by_clients(&CertificateDer::from(vec![1, 2])), None);
+    }
+
+    #[test]
+    fn a_certificate_for_other_names_is_told_with_those_that_it_has() {
+        let leaf = certificate(&["example.org", "*.example.org", "192.0.2.1"]);
+        let check = |name: &str| check_name(&leaf, &name.parse().unwrap());
+        for name in [
+            "example.org",
+            "www.example.org",
+            "*.example.org",
+            "192.0.2.1",
+        ] {
+            assert_eq!(check(name), Ok(()), "{name}");
+        }
+        for name in [
+            "example.com",
+            "*.example.com",
+            "a.b.example.org",
+            "192.0.2.2",
+        ] {
+            let error = check(name).unwrap_err();
+            let theirs = "is for example.org, *.example.org, ";
+            assert!(
+                error.starts_with(theirs) && error.ends_with(name),
+                "{error}"
+            );
+        }
     }
 
     #[test]

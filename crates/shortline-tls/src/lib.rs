@@ -3,12 +3,14 @@
 //! | part | what it does |
 //! |---|---|
 //! | [`load`], [`Certificate`] | a server's certificate: read from PEM, checked before it is used, exchanged while the server runs |
+//! | [`NamedCertificates`], [`names`] | certificates by the names that clients ask for |
 //! | [`Trust`], [`client_config`], [`connect`] | whom a client trusts, and how it begins TLS |
 //! | `fitness` | certificates that some programs accept and others refuse: why, and what to do |
 //! | [`TlsError`] | what is wrong, with the file |
 
 mod client;
 mod fitness;
+pub mod names;
 mod pem;
 mod server;
 
@@ -18,7 +20,7 @@ use std::sync::Arc;
 use rustls::crypto::{CryptoProvider, ring};
 
 pub use client::{Trust, client_config, connect};
-pub use server::{Certificate, load};
+pub use server::{Certificate, CertificateTable, NamedCertificates, Shown, check_names, load};
 
 /// Certificates or keys that cannot be used. Names the file.
 #[derive(Debug, thiserror::Error)]

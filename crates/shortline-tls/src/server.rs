@@ -10,6 +10,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
+use crate::names::{Names, Pattern};
 use crate::{TlsError, fitness, pem, provider};
 
 /// Reads a certificate chain and its key. Warns if clients will refuse the certificate.
@@ -32,6 +33,17 @@ pub fn load(cert: &Path, key: &Path) -> Result<CertifiedKey, TlsError> {
         }
         error => TlsError::file("key", key, error.to_string()),
     })
+}
+
+/// Whether a certificate is for these names.
+///
+/// # Errors
+/// The first name that it is not for, and those that it is for.
+pub fn check_names(key: &CertifiedKey, names: &[Pattern]) -> Result<(), String> {
+    for name in names {
+        fitness::check_name(&key.cert[0], name)?;
+    }
+    Ok(())
 }
 
 /// The certificate of a listener. It can be exchanged; connections keep theirs.
@@ -60,14 +72,77 @@ impl Certificate {
     /// # Errors
     /// [`TlsError::Setup`]: no tickets, so no resumption.
     pub fn server_config(self: &Arc<Self>, alpn: &[&[u8]]) -> Result<Arc<ServerConfig>, TlsError> {
-        let mut config = ServerConfig::builder_with_provider(provider())
-            .with_safe_default_protocol_versions()?
-            .with_no_client_auth()
-            .with_cert_resolver(Arc::clone(self) as Arc<dyn ResolvesServerCert>);
-        config.alpn_protocols = alpn.iter().map(|name| name.to_vec()).collect();
-        config.ticketer = ring::Ticketer::new()?;
-        Ok(Arc::new(config))
+        server_config(Arc::clone(self) as Arc<dyn ResolvesServerCert>, alpn)
     }
+}
+
+/// Certificates by the names that they are for. They can be exchanged together; connections keep theirs.
+#[derive(Debug, Default)]
+pub struct NamedCertificates(RwLock<Arc<CertificateTable>>);
+
+/// Certificates by names.
+#[derive(Debug, Default)]
+pub struct CertificateTable {
+    /// By the names that clients ask for.
+    pub by_name: Names<Arc<CertifiedKey>>,
+    /// For all other names, and for clients that name none, of a listener without its own.
+    pub fallback: Option<Arc<CertifiedKey>>,
+}
+
+impl NamedCertificates {
+    /// New handshakes go by `table` from now on.
+    pub fn replace(&self, table: CertificateTable) {
+        *self.0.write() = Arc::new(table);
+    }
+
+    fn find(&self, name: Option<&str>) -> Option<Arc<CertifiedKey>> {
+        name.and_then(|name| self.0.read().by_name.find(name).cloned())
+    }
+
+    fn fallback(&self) -> Option<Arc<CertifiedKey>> {
+        self.0.read().fallback.clone()
+    }
+}
+
+/// What a listener shows: the certificate of the name that the client asks for (SNI, RFC 6066, 3), else its own, else the
+/// fallback. Without any of them the handshake fails.
+#[derive(Debug)]
+pub struct Shown {
+    /// The listener's own.
+    pub own: Option<Arc<Certificate>>,
+    /// Those of names.
+    pub named: Arc<NamedCertificates>,
+}
+
+impl Shown {
+    /// How a listener speaks TLS with these, over one of these protocols (names of ALPN).
+    ///
+    /// # Errors
+    /// [`TlsError::Setup`]: no tickets, so no resumption.
+    pub fn server_config(self, alpn: &[&[u8]]) -> Result<Arc<ServerConfig>, TlsError> {
+        server_config(Arc::new(self), alpn)
+    }
+}
+
+impl ResolvesServerCert for Shown {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let own = || self.own.as_ref().map(|own| Arc::clone(&own.0.read()));
+        let named = self.named.find(hello.server_name());
+        named.or_else(own).or_else(|| self.named.fallback())
+    }
+}
+
+fn server_config(
+    resolver: Arc<dyn ResolvesServerCert>,
+    alpn: &[&[u8]],
+) -> Result<Arc<ServerConfig>, TlsError> {
+    let mut config = ServerConfig::builder_with_provider(provider())
+        .with_safe_default_protocol_versions()?
+        .with_no_client_auth()
+        .with_cert_resolver(resolver);
+    config.alpn_protocols = alpn.iter().map(|name| name.to_vec()).collect();
+    config.ticketer = ring::Ticketer::new()?;
+    Ok(Arc::new(config))
 }
 
 impl ResolvesServerCert for Certificate {

@@ -88,6 +88,9 @@ async fn begin_tls(
             if let Some(session) = session {
                 connection.session.get_or_init(|| session);
             }
+            let name = stream.get_ref().1.server_name();
+            let shown = connection.settings.sites.shown(name);
+            connection.shown.get_or_init(|| shown);
             stream
         }
         Some(Err(error)) => {

@@ -16,17 +16,14 @@ use crate::clients::{Asks, Clients};
 use crate::disk::Disk;
 use crate::ledger::Ledger;
 use crate::limits::Limits;
-use crate::proxy::routes::Routes;
-use crate::site::Site;
+use crate::sites::{SiteNumber, Sites};
 use crate::watch::{Registry, Watch};
 use shortline_base::throttle::Throttle;
 
 /// What may change while the server runs. A connection keeps the settings it was accepted under.
 pub struct Settings {
-    /// The files. `None`: a request that no route takes is not found.
-    pub site: Option<Arc<Site>>,
-    /// The paths that other servers answer.
-    pub routes: Routes,
+    /// The sites.
+    pub sites: Sites,
     /// The limits.
     pub limits: Limits,
     /// How clients are told apart.
@@ -37,10 +34,8 @@ pub struct Settings {
 
 /// [`Settings`] in force.
 pub struct Active {
-    /// The files, if any are served.
-    pub site: Option<Arc<Site>>,
-    /// The paths that other servers answer.
-    pub routes: Routes,
+    /// The sites.
+    pub sites: Sites,
     /// The limits.
     pub limits: Limits,
     /// How clients are told apart.
@@ -82,6 +77,8 @@ pub struct Connection {
     pub secure: bool,
     /// The number of its TLS session, once there is one.
     pub session: OnceLock<u64>,
+    /// The site whose certificate was shown, once one was.
+    pub shown: OnceLock<Option<SiteNumber>>,
     /// The worker that serves it from accept to close.
     pub worker: usize,
 }
@@ -98,8 +95,7 @@ impl Active {
     fn new(settings: Settings) -> Self {
         Self {
             disk: Disk::new(settings.link.policy(), settings.limits.disk_reads_max),
-            site: settings.site,
-            routes: settings.routes,
+            sites: settings.sites,
             limits: settings.limits,
             clients: settings.clients,
             link: settings.link,

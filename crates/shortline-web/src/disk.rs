@@ -13,7 +13,7 @@ use shortline_sched::{Client, JobId, JobSpec, Policy, Scheduler, SchedulerConfig
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use crate::site::OpenFile;
+use crate::files::OpenFile;
 use shortline_base::throttle::Throttle;
 
 /// The most reads that may wait. One more is refused, and its response ends.

@@ -26,7 +26,7 @@ use tokio::sync::Notify;
 use crate::context::Connection;
 use crate::outgoing::Outgoing;
 use crate::proxy::{ContinueWanted, Http2Body, Received};
-use crate::respond::{Started, respond, route};
+use crate::respond::{Started, has_route, respond};
 use crate::trailers::{Condemned, Watched};
 use crate::unwanted;
 use crate::watch::Order;
@@ -154,7 +154,7 @@ impl Exchange {
     ) -> Result<(), Reason> {
         let connection = &self.connection;
         let (head, mut body) = request.into_parts();
-        if !body.is_end_stream() && route(connection, &head).is_none() {
+        if !body.is_end_stream() && !has_route(connection, &head) {
             let time_max = connection.settings.limits.header_time_max;
             let passed = unwanted::pass_over_stream(&mut body, time_max).await;
             passed.map_err(|_| Reason::CANCEL)?;

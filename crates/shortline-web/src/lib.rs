@@ -2,7 +2,7 @@
 //!
 //! The path of a request: [`server`] accepts a connection and enters it in the `watch` registry.
 //! `connection` finds out which protocol it speaks. `http1` (on hyper) or `http2` (on h2) reads a
-//! request. `respond` asks the [`site`] for the response and the link when it may start. `outgoing`
+//! request. `respond` finds the one of the [`sites`] that answers, asks its [`files`] for the response and the link when it may start. `outgoing`
 //! reads and hands over one quantum per grant. `account` counts and logs it. Requests below a route
 //! of the [`proxy`] go to an application server instead; its response leaves the same way.
 //!
@@ -15,6 +15,7 @@ mod clients;
 mod connection;
 mod context;
 mod disk;
+pub mod files;
 mod http1;
 mod http2;
 mod ledger;
@@ -27,7 +28,7 @@ pub mod request;
 mod respond;
 pub mod server;
 mod session;
-pub mod site;
+pub mod sites;
 mod socket;
 pub mod trailers;
 mod unwanted;

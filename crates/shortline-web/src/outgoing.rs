@@ -16,8 +16,8 @@ use http_body::Frame;
 use shortline_link::{Grant, JobHandle};
 
 use crate::account::Account;
+use crate::files::{KERNEL_COPY_BYTES_MIN, KernelCopy, OpenFile, PlanBody, Segment};
 use crate::proxy::Relayed;
-use crate::site::{KERNEL_COPY_BYTES_MIN, KernelCopy, OpenFile, PlanBody, Segment};
 
 /// The most bytes read at a time from a file that is not in memory, and written at a time by a response that is not
 /// scheduled: twice as fast as 256 KiB.

@@ -1,4 +1,4 @@
-//! From a request to a response that may start. The site decides what the response is, and the link
+//! From a request to a response that may start. The request's site decides what the response is, and the link
 //! decides when it starts. HTTP/1.1 and HTTP/2 share this code.
 
 use std::fmt::Display;
@@ -17,11 +17,12 @@ use shortline_link::{JobHandle, Length};
 
 use crate::account::{Account, RequestFacts};
 use crate::context::Connection;
+use crate::files::{Plan, PlanBody, RequestHead};
 use crate::outgoing::{Content, Framing, Outgoing};
 use crate::proxy::routes::Route;
 use crate::proxy::{self, Proxied, Received, Trail};
 use crate::request;
-use crate::site::{Plan, PlanBody, RequestHead};
+use crate::sites::{self, Site};
 use crate::unwanted::{self, Unsound};
 
 /// Bytes of `HTTP/1.1 200 OK`, the `date` field and the blank line.
@@ -181,9 +182,13 @@ impl Undecided {
     }
 }
 
-/// The route that answers a request, unless a file does.
-pub fn route<'a>(connection: &'a Connection, head: &Parts) -> Option<&'a Route> {
-    connection.settings.routes.find(head.uri.path())
+/// Whether a backend answers a request, and not a file.
+pub fn has_route(connection: &Connection, head: &Parts) -> bool {
+    sites::of_request(connection, head).is_ok_and(|site| route(site, head).is_some())
+}
+
+fn route<'a>(site: &'a Site, head: &Parts) -> Option<&'a Route> {
+    site.routes.find(head.uri.path())
 }
 
 fn target(head: &Parts) -> &str {
@@ -202,15 +207,19 @@ fn decide_now(
     if let Err(malformed) = request::check(head) {
         return Some(refusal(StatusCode::BAD_REQUEST, head, &malformed).into());
     }
-    let has_chunks = matches!(body, Received::Http1(body) if unwanted::has_chunks(head, body));
-    if has_chunks || route(connection, head).is_some() {
+    if matches!(body, Received::Http1(body) if unwanted::has_chunks(head, body)) {
         return None;
     }
-    let plan = match &connection.settings.site {
-        Some(site) => site.respond_now(&request_head(head), now_ns)?,
+    let site = match sites::of_request(connection, head) {
+        Ok(site) if route(site, head).is_some() => return None,
+        Ok(site) => site,
+        Err(refusal) => return Some(refusal.into()),
+    };
+    let plan = match &site.files {
+        Some(files) => files.respond_now(&request_head(head), now_ns)?,
         None => without_files(head),
     };
-    Some(plan.into())
+    Some(Decided::from(plan).of(connection, site))
 }
 
 /// The answer of a backend, or of a file that must be looked up on the disk.
@@ -221,20 +230,38 @@ async fn decide(
     mut body: Received,
     now_ns: u64,
 ) -> Decided {
-    let Some(route) = route(&connection, &head) else {
-        if let Some(refusal) = pass_over(&connection, &head, &mut body).await {
-            return refusal.into();
+    let site = match sites::of_request(&connection, &head) {
+        Ok(site) => site,
+        Err(refusal) => {
+            let unsound = pass_over(&connection, &head, &mut body).await;
+            return unsound.unwrap_or(refusal).into();
         }
-        // `body` is dropped once the answer is ready; see `Responding::body`.
-        let plan = match &connection.settings.site {
-            Some(site) => site.respond(&request_head(&head), now_ns).await,
-            None => without_files(&head),
-        };
-        return plan.into();
     };
+    if let Some(route) = route(site, &head) {
+        let decided = ask_backend(&connection, client, route, head, body).await;
+        return decided.of(&connection, site);
+    }
+    if let Some(refusal) = pass_over(&connection, &head, &mut body).await {
+        return refusal.into();
+    }
+    // `body` is dropped once the answer is ready; see `Responding::body`.
+    let plan = match &site.files {
+        Some(files) => files.respond(&request_head(&head), now_ns).await,
+        None => without_files(&head),
+    };
+    Decided::from(plan).of(&connection, site)
+}
+
+async fn ask_backend(
+    connection: &Arc<Connection>,
+    client: u128,
+    route: &Route,
+    head: Parts,
+    body: Received,
+) -> Decided {
     let method = head.method.clone();
     let mut trail = Trail::begin();
-    match proxy::ask(&connection, client, route, head, body, &mut trail).await {
+    match proxy::ask(connection, client, route, head, body, &mut trail).await {
         Ok(proxied) => {
             trail.log_passed_on(route, proxied.status);
             Decided::proxied(proxied, route)
@@ -255,6 +282,12 @@ fn request_head(head: &Parts) -> RequestHead<'_> {
 }
 
 impl Decided {
+    /// With what a site says in each response.
+    fn of(mut self, connection: &Connection, site: &Site) -> Self {
+        site.complete(connection.secure, &mut self.headers);
+        self
+    }
+
     fn proxied(proxied: Proxied, route: &Route) -> Self {
         Self {
             status: proxied.status,

@@ -19,6 +19,8 @@ use crate::context::{Connection, Settings, Shared};
 use crate::ledger::{Ledger, ResponseCounts};
 use crate::log::AccessLog;
 use crate::proxy::BackendSnapshot;
+use crate::proxy::upstream::Upstream;
+use crate::sites::Sites;
 use crate::watch::{ConnectionCounts, SWEEP_EVERY};
 
 /// The protocols of a TLS [`Listener`], by their ALPN names.
@@ -159,9 +161,7 @@ impl Server {
             connections_failed_total: load(&self.shared.failed),
             disk_jobs: active.disk.jobs(),
             responses: self.shared.ledger.snapshot(),
-            backends: active
-                .routes
-                .upstreams()
+            backends: upstreams(&active.sites)
                 .into_iter()
                 .flat_map(|upstream| upstream.snapshot())
                 .collect(),
@@ -172,6 +172,17 @@ impl Server {
     pub fn link_snapshot(&self) -> LinkSnapshot {
         self.shared.active().link.snapshot()
     }
+}
+
+/// All upstreams, each once even if several routes share it.
+fn upstreams(sites: &Sites) -> Vec<&Arc<Upstream>> {
+    let mut upstreams: Vec<&Arc<Upstream>> = Vec::new();
+    for upstream in sites.iter().flat_map(|site| site.routes.upstreams()) {
+        if !upstreams.iter().any(|known| Arc::ptr_eq(known, upstream)) {
+            upstreams.push(upstream);
+        }
+    }
+    upstreams
 }
 
 /// The number of workers: one per processor.
@@ -249,6 +260,7 @@ fn take(
         peer,
         secure: tls.is_some(),
         session: OnceLock::new(),
+        shown: OnceLock::new(),
         worker,
     });
     tokio::spawn(async move {

@@ -11,7 +11,7 @@ use bytes::{Buf, Bytes};
 use shortline_base::socket::{ReceiveHalf, SendHalf};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::site::{KERNEL_COPY_BYTES_MIN, KernelCopy};
+use crate::files::{KERNEL_COPY_BYTES_MIN, KernelCopy};
 use crate::watch::Watch;
 use crate::write_through::write_through;
 

@@ -32,8 +32,8 @@ use shortline_link::TransportHandle;
 
 mod stall;
 
+use crate::files::KernelCopy;
 use crate::limits::Limits;
-use crate::site::KernelCopy;
 
 /// How often the connections are checked: the precision of all time limits.
 pub const SWEEP_EVERY: Duration = Duration::from_millis(250);

@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use shortline_link::Link;
+use shortline_web::files::{CacheOptions, FileCache, Files, FilesOptions};
 use shortline_web::proxy::UpstreamAddress;
 use shortline_web::proxy::UpstreamOptions;
 use shortline_web::proxy::routes::{Route, Routes};
 use shortline_web::proxy::upstream::Upstream;
 use shortline_web::server::Server;
-use shortline_web::site::{Site, SiteOptions};
+use shortline_web::sites::Sites;
 use shortline_web::{AccessLog, AccessRecord, Clients, Limits, Settings};
 
 use crate::backend;
@@ -387,10 +388,13 @@ fn settings(
     folder: &Folder,
     backend_connections_max: usize,
 ) -> (Settings, Arc<Upstream>) {
-    let options = SiteOptions {
-        cache_file_bytes_max: KEPT_BYTES_MAX,
+    let options = FilesOptions {
         precompressed: false,
-        ..SiteOptions::default()
+        ..FilesOptions::default()
+    };
+    let cache = CacheOptions {
+        file_bytes_max: KEPT_BYTES_MAX,
+        ..CacheOptions::default()
     };
     let backend = |host: &str, port| UpstreamAddress::Tcp {
         host: host.to_owned(),
@@ -410,15 +414,17 @@ fn settings(
         ..UpstreamOptions::default()
     });
     let upstream = upstream.expect("backends without TLS need nothing");
+    let files = Files::open(folder.path(), options, &FileCache::new(&cache))
+        .expect("a folder of our own can be served");
     let settings = Settings {
-        site: Some(Arc::new(
-            Site::open(folder.path(), options).expect("a folder of our own can be served"),
-        )),
-        routes: Routes::new(vec![Route {
-            path: "/app".to_owned(),
-            upstream: Arc::clone(&upstream),
-            admission: None,
-        }]),
+        sites: Sites::one(
+            Some(files),
+            Routes::new(vec![Route {
+                path: "/app".to_owned(),
+                upstream: Arc::clone(&upstream),
+                admission: None,
+            }]),
+        ),
         limits: LIMITS,
         clients: Clients::default(),
         link: Arc::clone(link),

@@ -7,9 +7,10 @@ use serde::Deserialize;
 
 use super::gate::options::GateOptions;
 use super::serve::options::{
-    AdminOptions, ClientOptions, LimitOptions, LogOptions, SiteKeys, UplinkOptions,
+    AdminOptions, CacheKeys, ClientOptions, LimitOptions, LogOptions, UplinkOptions,
 };
 use super::serve::routes::keys::RouteKeys;
+use super::serve::sites::keys::SiteTables;
 
 /// What a configuration file says.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -19,10 +20,12 @@ pub struct File {
     pub listen: Vec<Listen>,
     /// `[uplink]`
     pub uplink: UplinkOptions,
-    /// `[site]`
-    pub site: SiteKeys,
+    /// `[site]`, or several `[[site]]`.
+    pub site: SiteTables,
     /// `[[route]]`, once per path.
     pub route: Vec<RouteKeys>,
+    /// `[cache]`
+    pub cache: CacheKeys,
     /// `[clients]`
     pub clients: ClientOptions,
     /// `[limits]`
@@ -41,10 +44,19 @@ pub struct File {
 pub struct Listen {
     /// Where connections are taken.
     pub address: SocketAddr,
+    /// Whether it speaks TLS. With a certificate of its own it does.
+    pub tls: Option<bool>,
     /// The certificate chain, PEM.
     pub tls_cert: Option<PathBuf>,
     /// Its key, PEM.
     pub tls_key: Option<PathBuf>,
+}
+
+impl Listen {
+    /// Whether connections begin with TLS.
+    pub fn speaks_tls(&self) -> bool {
+        self.tls == Some(true) || self.tls_cert.is_some()
+    }
 }
 
 #[cfg(test)]

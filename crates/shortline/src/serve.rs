@@ -7,6 +7,7 @@ mod root;
 pub mod routes;
 mod running;
 mod settings;
+pub mod sites;
 mod sockets;
 mod start_line;
 mod status;
@@ -14,7 +15,9 @@ mod status;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use options::{AdminOptions, ClientOptions, LimitOptions, LogOptions, SiteKeys, UplinkOptions};
+use options::{
+    AdminOptions, CacheKeys, ClientOptions, LimitOptions, LogOptions, SiteKeys, UplinkOptions,
+};
 use shortline_command::CommandError;
 use shortline_daemon::process::{self, LogFormat};
 
@@ -62,6 +65,8 @@ pub struct Args {
     uplink: UplinkOptions,
     #[command(flatten)]
     site: SiteKeys,
+    #[command(flatten)]
+    cache: CacheKeys,
     #[command(flatten)]
     clients: ClientOptions,
     #[command(flatten)]

@@ -9,7 +9,7 @@ use http::{Method, StatusCode};
 use shortline_sched::admission::Refusal;
 
 use super::head::Ambiguous;
-use crate::site::Plan;
+use crate::files::Plan;
 
 /// When a client may try again. Nothing better is known.
 const RETRY_AFTER_S: u64 = 1;

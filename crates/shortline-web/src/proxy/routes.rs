@@ -36,18 +36,9 @@ impl Routes {
         self.0.iter().find(|route| is_below(path, &route.path))
     }
 
-    /// All upstreams, each once even if several routes share it.
-    pub fn upstreams(&self) -> Vec<&Arc<Upstream>> {
-        let mut upstreams: Vec<&Arc<Upstream>> = Vec::new();
-        for route in &self.0 {
-            if !upstreams
-                .iter()
-                .any(|known| Arc::ptr_eq(known, &route.upstream))
-            {
-                upstreams.push(&route.upstream);
-            }
-        }
-        upstreams
+    /// The upstream of each route.
+    pub fn upstreams(&self) -> impl Iterator<Item = &Arc<Upstream>> {
+        self.0.iter().map(|route| &route.upstream)
     }
 }
 

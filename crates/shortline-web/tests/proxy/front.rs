@@ -10,6 +10,7 @@ use shortline_web::proxy::routes::{Route, Routes};
 use shortline_web::proxy::upstream::Upstream;
 use shortline_web::proxy::{BackendSnapshot, UpstreamOptions};
 use shortline_web::server::{Listener, Server};
+use shortline_web::sites::Sites;
 use shortline_web::{Clients, Limits, Settings};
 use tokio::runtime::Runtime;
 
@@ -58,8 +59,7 @@ impl Front {
             admission: None,
         };
         let settings = Settings {
-            site: None,
-            routes: Routes::new(vec![route]),
+            sites: Sites::one(None, Routes::new(vec![route])),
             limits: Limits::default(),
             clients: Clients::default(),
             link: link.unwrap(),

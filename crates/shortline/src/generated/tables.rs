@@ -17,7 +17,7 @@ use serde::de::{Deserialize, Deserializer, Visitor};
 use super::{cell, flag_of, meaning_and_default};
 use crate::file::Listen;
 use crate::serve::options::{
-    AdminOptions, ClientOptions, LimitOptions, LogOptions, SiteKeys, UplinkOptions,
+    AdminOptions, CacheKeys, ClientOptions, LimitOptions, LogOptions, SiteKeys, UplinkOptions,
 };
 
 const START: &str = "<!-- flags: ";
@@ -29,7 +29,9 @@ pub(super) fn of_configuration(program: &Command) -> BTreeMap<String, String> {
     let serve = found(program, "serve");
     // The last one, `--config`, has no key.
     let addresses = with_heading(serve, "Addresses");
-    let listen = keys::<Listen>().into_iter().map(|key| format!("`{key}`"));
+    // Only the file has `tls`.
+    let listen = keys::<Listen>().into_iter().filter(|key| *key != "tls");
+    let listen = listen.map(|key| format!("`{key}`"));
     let keys_of_listen = listen.chain([String::new()]).collect();
     let mut admin = rows::<AdminOptions>("admin.");
     admin.extend(rows::<LogOptions>("log."));
@@ -38,6 +40,7 @@ pub(super) fn of_configuration(program: &Command) -> BTreeMap<String, String> {
         ("listen".into(), with_keys(addresses, keys_of_listen)),
         ("uplink".into(), of_rows(rows::<UplinkOptions>(""))),
         ("site".into(), of_rows(rows::<SiteKeys>(""))),
+        ("cache".into(), of_rows(rows::<CacheKeys>(""))),
         ("clients".into(), of_rows(rows::<ClientOptions>(""))),
         ("limits".into(), of_rows(rows::<LimitOptions>(""))),
         ("admin and log".into(), of_rows(admin)),
@@ -97,8 +100,9 @@ type Row = (Arg, String);
 fn rows<Options: Args + for<'de> Deserialize<'de>>(prefix: &str) -> Vec<Row> {
     let command = Options::augment_args(Command::new("options"));
     let flags: Vec<&Arg> = command.get_arguments().collect();
+    // Keys that only the file has come last.
     let keys = keys::<Options>();
-    assert_eq!(flags.len(), keys.len(), "{keys:?}");
+    assert!(flags.len() <= keys.len(), "{keys:?}");
     let both = flags.into_iter().zip(keys);
     both.map(|(flag, key)| (flag.clone(), key_cell(flag, &format!("{prefix}{key}"))))
         .collect()

@@ -17,6 +17,10 @@ use shortline_sched::{Aging, Growing, Network, Policy};
 use shortline_daemon::admin::HostName;
 use shortline_daemon::keys::{all_from_text, from_text, some_from_text};
 use shortline_daemon::overlay;
+use shortline_tls::names::Pattern;
+
+use super::routes::keys::RouteKeys;
+use super::sites::keys::{PlainHttp, TransportSecurity};
 
 /// `[uplink]`: who sends next, and how fast. Those that are for research come last.
 #[derive(Clone, Debug, Default, PartialEq, clap::Args, Deserialize)]
@@ -108,7 +112,7 @@ pub struct UplinkOptions {
     pub quantum: Option<Size>,
 }
 
-/// `[site]`: the files, if any.
+/// `[site]`, or each of several `[[site]]`: the files, if any. The keys that only the file has come last.
 #[derive(Clone, Debug, Default, PartialEq, clap::Args, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 #[command(next_help_heading = "Site")]
@@ -135,25 +139,52 @@ pub struct SiteKeys {
     /// A sibling goes to clients that accept its coding.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     pub precompressed: Option<bool>,
+    /// The names that it answers for. None: all that no other site has.
+    #[arg(skip)]
+    #[serde(deserialize_with = "all_from_text")]
+    pub names: Option<Vec<Pattern>>,
+    /// Its certificate chain, PEM, for clients that ask for one of its names.
+    #[arg(skip)]
+    pub tls_cert: Option<PathBuf>,
+    /// The certificate's key, PEM.
+    #[arg(skip)]
+    pub tls_key: Option<PathBuf>,
+    /// What plain HTTP gets.
+    #[arg(skip)]
+    pub plain_http: Option<PlainHttp>,
+    /// The field Strict-Transport-Security over TLS.
+    #[arg(skip)]
+    #[serde(deserialize_with = "some_from_text")]
+    pub hsts: Option<TransportSecurity>,
+    /// `[[site.route]]`
+    #[arg(skip)]
+    pub route: Option<Vec<RouteKeys>>,
+}
+
+/// `[cache]`: the files kept in memory.
+#[derive(Clone, Debug, Default, PartialEq, clap::Args, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+#[command(next_help_heading = "Site")]
+pub struct CacheKeys {
     /// Keep files up to this size in memory [default: 1MiB]
     ///
     /// After a second at most a file is looked up again.
-    #[arg(long, value_name = "SIZE")]
-    pub cache_file_size_max: Option<Size>,
+    #[arg(long = "cache-file-size-max", value_name = "SIZE")]
+    pub file_size_max: Option<Size>,
     /// The size of all files kept in memory together [default: 128MiB]
     ///
     /// A file of 16KiB and more counts twice, because the kernel may have a copy to send from.
-    #[arg(long, value_name = "SIZE")]
-    pub cache_size_max: Option<Size>,
+    #[arg(long = "cache-size-max", value_name = "SIZE")]
+    pub size_max: Option<Size>,
     /// The most files kept in memory [default: 32768]
-    #[arg(long, value_name = "N")]
-    pub cache_files_max: Option<u64>,
+    #[arg(long = "cache-files-max", value_name = "N")]
+    pub files_max: Option<u64>,
     /// The most larger files kept open, and the most files in memory with a copy in the kernel
     /// [default: 256]
     ///
     /// Each such copy is an open file too.
-    #[arg(long, value_name = "N")]
-    pub cache_open_files_max: Option<u64>,
+    #[arg(long = "cache-open-files-max", value_name = "N")]
+    pub open_files_max: Option<u64>,
 }
 
 /// `[clients]`: who has a share of its own.
@@ -379,10 +410,18 @@ overlay!(SiteKeys {
     listing,
     listing_entries_max,
     precompressed,
-    cache_file_size_max,
-    cache_size_max,
-    cache_files_max,
-    cache_open_files_max,
+    names,
+    tls_cert,
+    tls_key,
+    plain_http,
+    hsts,
+    route,
+});
+overlay!(CacheKeys {
+    file_size_max,
+    size_max,
+    files_max,
+    open_files_max,
 });
 overlay!(AdminOptions {
     address,

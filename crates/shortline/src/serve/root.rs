@@ -9,7 +9,6 @@
 use std::path::{Path, PathBuf};
 
 use super::options::SiteKeys;
-use shortline_daemon::file::{Place, Source};
 use shortline_daemon::keys::Overlay;
 
 /// Folders of the system. Everything below them belongs to it too.
@@ -67,8 +66,8 @@ pub struct SiteInput<'a> {
     pub config: Option<&'a Path>,
     /// Whether there are routes to serve besides files.
     pub has_routes: bool,
-    /// The file's text, to name its lines.
-    pub source: &'a Source,
+    /// The name of a key's place, of which the first tells whether it was a flag.
+    pub place: &'a dyn Fn(bool, &str) -> String,
 }
 
 /// The folder to serve.
@@ -113,7 +112,7 @@ impl SiteInput<'_> {
         Err(format!(
             "{}: is about files, and no folder is named: add root = \"/srv/www\" to [site], or \
              leave it out",
-            self.place().of(by_flag, &key, &key)
+            (self.place)(by_flag, &key)
         ))
     }
 
@@ -125,20 +124,13 @@ impl SiteInput<'_> {
         let at = match root {
             Root::Current => "the current folder, for want of a ROOT".to_owned(),
             _ if self.flags.root.is_some() => "ROOT".to_owned(),
-            _ => self.place().of(false, "root", "root"),
+            _ => (self.place)(false, "root"),
         };
         Err(format!(
             "{at}: {} is a folder of the system, and everybody could read it: name your \
              site's, such as /srv/www, or add --allow-system-root if it is meant",
             folder.display()
         ))
-    }
-
-    fn place(&self) -> Place<'_> {
-        Place {
-            source: self.source,
-            table: "site",
-        }
     }
 }
 

@@ -7,6 +7,7 @@ mod gates;
 pub mod keys;
 mod values;
 
+use shortline_tls::names::Pattern;
 use shortline_web::proxy::UpstreamAddress;
 use shortline_web::proxy::UpstreamOptions;
 
@@ -18,34 +19,43 @@ use keys::RouteKeys;
 #[derive(Clone, Debug, PartialEq)]
 pub struct RouteSettings {
     path: String,
+    /// How messages and pages call it: its path, behind the name of its site if that has one.
+    label: String,
     upstream: UpstreamOptions,
     /// Who decides when a request may go. `None`: it goes at once.
     gate: Option<RouteGate>,
 }
 
-/// The routes of a file.
+/// The routes of a site. Those of other sites are `known`.
 ///
 /// # Errors
 /// Names a path that is given twice, or a gate that cannot be used.
-pub fn resolve(routes: Vec<RouteKeys>) -> Result<Vec<RouteSettings>, String> {
+pub fn resolve<'a>(
+    routes: Vec<RouteKeys>,
+    site: Option<&Pattern>,
+    known: impl Iterator<Item = &'a RouteSettings> + Clone,
+) -> Result<Vec<RouteSettings>, String> {
     let mut resolved: Vec<RouteSettings> = Vec::new();
     for keys in routes {
         let path = keys.path.0.clone();
+        let label = site.map_or_else(|| path.clone(), |site| format!("{site}{path}"));
         if resolved.iter().any(|known| known.path == path) {
             return Err(format!(
-                "route {path}: appears twice: give each path once, with all its backends"
+                "route {label}: appears twice: give each path once, with all its backends"
             ));
         }
         let gate = keys.gate.as_deref();
         let route = RouteSettings {
             gate: gate
-                .map(|options| RouteGate::resolve(&path, options))
+                .map(|options| RouteGate::resolve(&label, options))
                 .transpose()?,
             path,
+            label,
             upstream: keys.options(),
         };
         route.refuse_idle_authorities()?;
-        gates::refuse_two_of_a_backend(&resolved, &route)?;
+        gates::refuse_two_of_a_backend(known.clone(), &route)?;
+        gates::refuse_two_of_a_backend(resolved.iter(), &route)?;
         resolved.push(route);
     }
     Ok(resolved)
@@ -58,7 +68,7 @@ impl RouteSettings {
             return Err(format!(
                 "route {}: upstream-ca: is for servers with TLS: give upstream = \
                  [\"https://host:port\"], or leave it out",
-                self.path
+                self.label
             ));
         }
         Ok(())

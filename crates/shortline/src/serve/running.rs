@@ -15,9 +15,8 @@ use parking_lot::Mutex;
 use rustls::sign::CertifiedKey;
 use sd_notify::NotifyState;
 use shortline_link::Link;
-use shortline_tls::Certificate;
+use shortline_tls::{Certificate, NamedCertificates, Shown};
 use shortline_web::server::{ALPN, Listener, Server};
-use shortline_web::site::Site;
 use shortline_web::{AccessLog, Settings as WebSettings};
 use tokio::task::JoinHandle;
 
@@ -25,6 +24,7 @@ use super::Args;
 use super::options::LogOptions;
 use super::routes::OpenRoutes;
 use super::settings::{self, Settings};
+use super::sites::{self, open::OpenSites};
 use super::sockets::{self, Bound};
 use super::start_line;
 use super::status::{Status, StatusPages};
@@ -91,16 +91,18 @@ struct Running {
     routes: RoutesInForce,
     log: LogInForce,
     ports: Vec<Port>,
+    /// The certificates of sites.
+    named: Arc<NamedCertificates>,
 }
 
 impl Running {
     fn start(args: Args, settings: Settings) -> Result<(Self, Vec<Listener>), CommandError> {
-        let site = open_site(&settings)?;
         let log = open_log(&settings.log)?;
+        let named = Arc::new(NamedCertificates::default());
         let mut ports = Vec::new();
         let mut listeners = Vec::new();
         for bound in sockets::open_all(&args, &settings)? {
-            let (port, listener) = Port::open(bound)?;
+            let (port, listener) = Port::open(bound, &named)?;
             ports.push(port);
             listeners.push(listener);
         }
@@ -108,9 +110,10 @@ impl Running {
         // ready.
         let link = start_link(&settings, &ports)?;
         let routes = open_routes(&settings, &OpenRoutes::default())?;
+        let opened = open_sites(&settings, &routes, &ports)?;
+        named.replace(opened.certificates);
         let web = WebSettings {
-            site,
-            routes: routes.routes.clone(),
+            sites: opened.sites,
             limits: settings.limits.clone(),
             clients: settings.clients.clone(),
             link: Arc::clone(&link.link),
@@ -123,6 +126,7 @@ impl Running {
             routes: Arc::new(Mutex::new(routes)),
             log: Arc::new(Mutex::new(log)),
             ports,
+            named,
         };
         running.start_admin()?;
         running.ports.iter().for_each(Port::announce);
@@ -171,7 +175,6 @@ impl Running {
     fn exchange(&mut self) -> Result<(), CommandError> {
         let settings = settings::read(&self.args)?;
         refuse_new_addresses(&self.settings, &settings)?;
-        let site = open_site(&settings)?;
         let keys = self.load_keys(&settings)?;
         let log = (settings.log != self.settings.log)
             .then(|| open_log(&settings.log))
@@ -179,10 +182,13 @@ impl Running {
         let link = (settings.uplink != self.settings.uplink)
             .then(|| start_link(&settings, &self.ports))
             .transpose()?;
-        let routes = (settings.routes != self.settings.routes)
-            .then(|| open_routes(&settings, &self.routes.lock()))
-            .transpose()?;
+        let routes = match same_routes(&settings, &self.settings) {
+            true => self.routes.lock().clone(),
+            false => open_routes(&settings, &self.routes.lock())?,
+        };
+        let opened = open_sites(&settings, &routes, &self.ports)?;
 
+        self.named.replace(opened.certificates);
         for (certificate, key) in keys {
             certificate.replace(key);
         }
@@ -190,12 +196,9 @@ impl Running {
         if let Some(link) = link {
             std::mem::replace(&mut self.link, link).retire();
         }
-        if let Some(routes) = routes {
-            *self.routes.lock() = routes;
-        }
+        *self.routes.lock() = routes;
         self.server.replace(WebSettings {
-            site,
-            routes: self.routes.lock().routes.clone(),
+            sites: opened.sites,
             limits: settings.limits.clone(),
             clients: settings.clients.clone(),
             link: Arc::clone(&self.link.link),
@@ -266,10 +269,16 @@ fn start_link(settings: &Settings, ports: &[Port]) -> Result<RunningLink, Comman
 }
 
 impl Port {
-    fn open(bound: Bound) -> Result<(Self, Listener), CommandError> {
+    fn open(
+        bound: Bound,
+        named: &Arc<NamedCertificates>,
+    ) -> Result<(Self, Listener), CommandError> {
         let certificate = load_key(&bound.listen)?.map(Certificate::new);
-        let tls = certificate
-            .as_ref()
+        let shown = bound.listen.speaks_tls().then(|| Shown {
+            own: certificate.clone(),
+            named: Arc::clone(named),
+        });
+        let tls = shown
             .map(|shown| shown.server_config(ALPN))
             .transpose()
             .map_err(CommandError::failure)?;
@@ -287,7 +296,7 @@ impl Port {
 
     /// Announces the addresses; with port 0 the kernel chose the port.
     fn announce(&self) {
-        let protocol = if self.certificate.is_some() {
+        let protocol = if self.listen.speaks_tls() {
             "https"
         } else {
             "http"
@@ -325,7 +334,7 @@ fn refuse_new_addresses(old: &Settings, new: &Settings) -> Result<(), CommandErr
     let ports = |settings: &Settings| -> Vec<(SocketAddr, bool)> {
         let listen = settings.listen.iter();
         listen
-            .map(|listen| (listen.address, listen.tls_cert.is_some()))
+            .map(|listen| (listen.address, listen.speaks_tls()))
             .collect()
     };
     if ports(old) != ports(new) {
@@ -341,17 +350,38 @@ fn refuse_new_addresses(old: &Settings, new: &Settings) -> Result<(), CommandErr
     Ok(())
 }
 
-/// Opens the files. `None` if no folder was named.
-fn open_site(settings: &Settings) -> Result<Option<Arc<Site>>, CommandError> {
-    let folder = settings.root.folder();
-    let site = folder.map(|folder| Site::open(folder, settings.site.clone()));
-    site.transpose()
-        .map(|site| site.map(Arc::new))
+fn open_sites(
+    settings: &Settings,
+    routes: &OpenRoutes,
+    ports: &[Port],
+) -> Result<OpenSites, CommandError> {
+    let https_port = https_port(ports);
+    sites::open::open(&settings.sites, &settings.cache, &routes.routes, https_port)
         .map_err(CommandError::failure)
 }
 
+/// The port to which plain HTTP is redirected: 443 if that speaks TLS, else the first that does.
+fn https_port(ports: &[Port]) -> Option<u16> {
+    let with_tls = ports.iter().filter(|port| port.listen.speaks_tls());
+    let mut numbers = with_tls.filter_map(|port| port.socket.local_addr().ok());
+    let first = numbers.next()?.port();
+    let default = numbers
+        .map(|address| address.port())
+        .find(|port| *port == 443);
+    Some(default.unwrap_or(first))
+}
+
 fn open_routes(settings: &Settings, before: &OpenRoutes) -> Result<OpenRoutes, CommandError> {
-    OpenRoutes::new(&settings.routes, before).map_err(CommandError::failure)
+    let sites = settings.sites.iter().map(|site| site.routes.as_slice());
+    OpenRoutes::new(sites, before).map_err(CommandError::failure)
+}
+
+fn same_routes(settings: &Settings, before: &Settings) -> bool {
+    let of = |settings: &Settings| -> Vec<_> {
+        let sites = settings.sites.iter();
+        sites.map(|site| site.routes.clone()).collect()
+    };
+    of(settings) == of(before)
 }
 
 fn open_log(options: &LogOptions) -> Result<Option<Arc<LogWriter>>, CommandError> {

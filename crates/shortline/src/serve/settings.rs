@@ -9,22 +9,21 @@ mod uplink;
 mod tests;
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::num::{NonZeroU32, NonZeroUsize};
+use std::num::NonZeroU32;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use shortline_link::LinkConfig;
 use shortline_sched::units::{Size, Span};
-use shortline_web::site::SiteOptions;
+use shortline_web::files::CacheOptions;
 use shortline_web::{Clients, Limits};
 
 use super::Args;
 use super::options::{
-    AdminOptions, ClientOptions, ClientWeight, CookieName, LimitOptions, LogOptions, SiteKeys,
+    AdminOptions, CacheKeys, ClientOptions, ClientWeight, CookieName, LimitOptions, LogOptions,
     UplinkOptions,
 };
-use super::root::{self, Root};
-use super::routes::{self, RouteSettings};
+use super::sites::{self, SiteSettings, SitesInput};
 use crate::file::{File, Listen};
 use shortline_command::CommandError;
 use shortline_daemon::file::{self, Place, Source};
@@ -50,12 +49,10 @@ pub struct Settings {
     pub uplink: UplinkOptions,
     /// The uplink.
     pub link: LinkConfig,
-    /// Which folder's files are served.
-    pub root: Root,
-    /// The site.
-    pub site: SiteOptions,
-    /// The routes to application servers.
-    pub routes: Vec<RouteSettings>,
+    /// The sites.
+    pub sites: Vec<SiteSettings>,
+    /// How much is kept of their files.
+    pub cache: CacheOptions,
     /// How clients are told apart.
     pub clients: Clients,
     /// The limits.
@@ -80,7 +77,6 @@ pub fn read(args: &Args) -> Result<Settings, CommandError> {
 
 fn resolve(args: &Args, file: File, source: &Source) -> Result<Settings, String> {
     let (uplink, link) = uplink::resolve(&args.uplink, file.uplink, source)?;
-    let site = args.site.clone().over(file.site);
     let limits = args.limits.clone().over(file.limits);
     let place = Place {
         source,
@@ -91,22 +87,23 @@ fn resolve(args: &Args, file: File, source: &Source) -> Result<Settings, String>
         merged: &limits,
         place: &|by_flag, key| place.of(by_flag, key, key),
     };
-    let routes = routes::resolve(file.route)?;
-    let root = root::resolve(&root::SiteInput {
+    let sites = sites::resolve(SitesInput {
         flags: &args.site,
-        site: &site,
+        tables: file.site,
+        routes: file.route,
         config: args.config.as_deref(),
-        has_routes: !routes.is_empty(),
         source,
     })?;
+    let listen_asked = !(args.listen.is_empty() && file.listen.is_empty());
+    let listen = resolve_listen(args, file.listen)?;
+    refuse_certificates_without_use(&listen, &sites)?;
     Ok(Settings {
-        listen_asked: !(args.listen.is_empty() && file.listen.is_empty()),
-        listen: resolve_listen(args, file.listen)?,
+        listen_asked,
+        listen,
         uplink,
         link,
-        root,
-        site: site_options(&site),
-        routes,
+        sites,
+        cache: cache_options(&args.cache.clone().over(file.cache)),
         clients: resolve_clients(&args.clients, file.clients, source)?,
         drain_time_max: limits.drain_time_max.map_or(DRAIN_DEFAULT, Span::duration),
         limits: resolve_limits(&given)?,
@@ -120,6 +117,12 @@ fn resolve_listen(args: &Args, in_file: Vec<Listen>) -> Result<Vec<Listen>, Stri
         if listen.tls_cert.is_some() != listen.tls_key.is_some() {
             return Err(format!(
                 "listen {}: tls-cert and tls-key belong together: give both or neither",
+                listen.address
+            ));
+        }
+        if listen.tls == Some(false) && listen.tls_cert.is_some() {
+            return Err(format!(
+                "listen {}: tls = false contradicts tls-cert: leave one of them out",
                 listen.address
             ));
         }
@@ -139,28 +142,43 @@ fn resolve_listen(args: &Args, in_file: Vec<Listen>) -> Result<Vec<Listen>, Stri
     };
     let with_flags = addresses.iter().map(|&address| Listen {
         address,
+        tls: None,
         tls_cert: args.tls_cert.clone(),
         tls_key: args.tls_key.clone(),
     });
     Ok(with_flags.collect())
 }
 
-fn site_options(keys: &SiteKeys) -> SiteOptions {
-    let defaults = SiteOptions::default();
+/// Certificates of sites need an address that speaks TLS, and such an address needs a certificate.
+fn refuse_certificates_without_use(
+    listen: &[Listen],
+    sites: &[SiteSettings],
+) -> Result<(), String> {
+    let own = sites.iter().find_map(|site| site.certificate.as_ref());
+    let bare = listen
+        .iter()
+        .find(|listen| listen.tls == Some(true) && listen.tls_cert.is_none());
+    match (own, bare) {
+        (Some((cert, _)), _) if !listen.iter().any(Listen::speaks_tls) => Err(format!(
+            "certificate {}: no address speaks TLS: add tls = true to a [[listen]], such as that with address = \"0.0.0.0:443\"",
+            cert.display()
+        )),
+        (None, Some(bare)) => Err(format!(
+            "listen {}: tls = true: there is no certificate: give tls-cert and tls-key here or in a [[site]]",
+            bare.address
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn cache_options(keys: &CacheKeys) -> CacheOptions {
+    let defaults = CacheOptions::default();
     let bytes = |size: Option<Size>, default| size.map_or(default, Size::bytes);
-    SiteOptions {
-        index: keys.index.clone().unwrap_or(defaults.index),
-        listing: keys.listing.unwrap_or(defaults.listing),
-        listing_entries_max: keys
-            .listing_entries_max
-            .map_or(defaults.listing_entries_max, NonZeroUsize::get),
-        precompressed: keys.precompressed.unwrap_or(defaults.precompressed),
-        cache_file_bytes_max: bytes(keys.cache_file_size_max, defaults.cache_file_bytes_max),
-        cache_bytes_max: bytes(keys.cache_size_max, defaults.cache_bytes_max),
-        cache_files_max: keys.cache_files_max.unwrap_or(defaults.cache_files_max),
-        cache_open_files_max: keys
-            .cache_open_files_max
-            .unwrap_or(defaults.cache_open_files_max),
+    CacheOptions {
+        file_bytes_max: bytes(keys.file_size_max, defaults.file_bytes_max),
+        bytes_max: bytes(keys.size_max, defaults.bytes_max),
+        files_max: keys.files_max.unwrap_or(defaults.files_max),
+        open_files_max: keys.open_files_max.unwrap_or(defaults.open_files_max),
     }
 }
 

@@ -34,6 +34,7 @@ pub fn open_all(args: &Args, settings: &Settings) -> Result<Vec<Bound>, CommandE
             Some(place) => missing.remove(place),
             None => Listen {
                 address,
+                tls: None,
                 tls_cert: args.tls_cert.clone(),
                 tls_key: args.tls_key.clone(),
             },

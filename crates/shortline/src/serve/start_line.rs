@@ -24,22 +24,29 @@ pub fn render(settings: &Settings) -> String {
     line
 }
 
-/// The files, and the number of routes.
+/// The files, and the number of routes; of several sites only their number.
 fn what(settings: &Settings) -> String {
-    let root = &settings.root;
+    let routes: usize = settings.sites.iter().map(|site| site.routes.len()).sum();
+    let files = match settings.sites.as_slice() {
+        [only] => files(&only.root),
+        sites => format!("{} sites", sites.len()),
+    };
+    match routes {
+        0 => files,
+        1 => format!("{files}, 1 route"),
+        routes => format!("{files}, {routes} routes"),
+    }
+}
+
+fn files(root: &Root) -> String {
     let folder = root.resolved().unwrap_or_default();
-    let files = match root {
+    match root {
         Root::Nowhere => "no files".to_owned(),
         Root::Named(_) => format!("files of {}", folder.display()),
         Root::Current => format!(
             "files of the current folder, {}, as no ROOT is named",
             folder.display()
         ),
-    };
-    match settings.routes.len() {
-        0 => files,
-        1 => format!("{files}, 1 route"),
-        routes => format!("{files}, {routes} routes"),
     }
 }
 

@@ -18,5 +18,6 @@ mod process;
 mod root;
 mod routes;
 mod signals;
+mod sites;
 mod systemd;
 mod tls;

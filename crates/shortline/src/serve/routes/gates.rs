@@ -24,15 +24,15 @@ use crate::gate::status::AdmissionSettings;
 /// The routes in use, with their gates.
 #[derive(Clone, Default)]
 pub struct OpenRoutes {
-    /// Which requests go where.
-    pub routes: Routes,
+    /// Which requests go where, for each site.
+    pub routes: Vec<Routes>,
     gates: Vec<OpenGate>,
 }
 
 /// A gate of some routes at one moment.
 #[derive(Clone, Debug, Serialize)]
 pub struct GateStatus {
-    /// The paths of its routes.
+    /// Its routes: the path of each, behind the name of its site if that has one.
     pub routes: Vec<String>,
     /// The servers behind it.
     pub upstream: Vec<String>,
@@ -47,7 +47,7 @@ pub struct GateStatus {
 
 #[derive(Clone)]
 struct OpenGate {
-    paths: Vec<String>,
+    labels: Vec<String>,
     backends: Vec<UpstreamAddress>,
     settings: RouteGate,
     gate: Gate,
@@ -56,26 +56,35 @@ struct OpenGate {
 }
 
 impl OpenRoutes {
-    /// The routes of `settings`. Gates carry on from `before`. Must be called inside a runtime.
+    /// The routes of each site. Gates carry on from `before`. Must be called inside a runtime.
     ///
     /// # Errors
     /// Names the route with authorities of servers, or a rule, that cannot be used.
-    pub fn new(settings: &[RouteSettings], before: &Self) -> Result<Self, String> {
+    pub fn new<'a>(
+        sites: impl Iterator<Item = &'a [RouteSettings]>,
+        before: &Self,
+    ) -> Result<Self, String> {
         let mut opened = Self::default();
-        let mut routes = Vec::new();
-        for route in settings {
-            let gate = route.gate.as_ref();
-            routes.push(Route {
-                path: route.path.clone(),
-                upstream: Upstream::open(route.upstream.clone())
-                    .map_err(|error| format!("route {}: {error}", route.path))?,
-                admission: gate
-                    .map(|gate| opened.admission(route, gate, before))
-                    .transpose()?,
-            });
+        for settings in sites {
+            let routes: Result<Vec<Route>, String> = settings
+                .iter()
+                .map(|route| opened.open(route, before))
+                .collect();
+            opened.routes.push(Routes::new(routes?));
         }
-        opened.routes = Routes::new(routes);
         Ok(opened)
+    }
+
+    fn open(&mut self, route: &RouteSettings, before: &Self) -> Result<Route, String> {
+        let gate = route.gate.as_ref();
+        Ok(Route {
+            path: route.path.clone(),
+            upstream: Upstream::open(route.upstream.clone())
+                .map_err(|error| format!("route {}: {error}", route.label))?,
+            admission: gate
+                .map(|gate| self.admission(route, gate, before))
+                .transpose()?,
+        })
     }
 
     /// The state of its gates now.
@@ -100,7 +109,7 @@ impl OpenRoutes {
             }
         };
         let gate = &mut self.gates[index];
-        gate.paths.push(route.path.clone());
+        gate.labels.push(route.label.clone());
         let admission = GateAdmission::new(gate.gate.clone(), gate.classifier.clone());
         Ok(Arc::new(admission))
     }
@@ -125,7 +134,7 @@ impl OpenGate {
             None => (Gate::new(settings.gate.clone()), series()),
         };
         Ok(Self {
-            paths: Vec::new(),
+            labels: Vec::new(),
             backends: backends.to_vec(),
             settings: settings.clone(),
             gate,
@@ -140,7 +149,7 @@ impl OpenGate {
 
     fn status(&self) -> GateStatus {
         GateStatus {
-            routes: self.paths.clone(),
+            routes: self.labels.clone(),
             upstream: self.backends.iter().map(ToString::to_string).collect(),
             settings: AdmissionSettings::new(&self.settings.gate),
             admission: self.gate.snapshot(),
@@ -153,8 +162,8 @@ impl OpenGate {
 ///
 /// # Errors
 /// Names both routes.
-pub fn refuse_two_of_a_backend(
-    routes: &[RouteSettings],
+pub fn refuse_two_of_a_backend<'a>(
+    routes: impl Iterator<Item = &'a RouteSettings>,
     new: &RouteSettings,
 ) -> Result<(), String> {
     let Some(gate) = &new.gate else {
@@ -170,7 +179,7 @@ pub fn refuse_two_of_a_backend(
             return Err(format!(
                 "route {}: gate: {shared} is behind the gate of route {}, too: give both routes the \
                  same upstream and the same gate",
-                new.path, route.path
+                new.label, route.label
             ));
         }
     }

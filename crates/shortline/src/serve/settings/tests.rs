@@ -5,6 +5,7 @@ use shortline_link::LinkMode;
 use shortline_sched::{Aging, Growing, Policy};
 
 use super::*;
+use crate::serve::root::Root;
 
 #[derive(Parser)]
 struct Line {
@@ -52,7 +53,7 @@ fn nothing_said_is_auto_and_shares_at_the_default_address() {
 #[test]
 fn files_come_from_a_folder_that_is_named_and_from_nowhere_else() {
     let route = "[[route]]\npath = \"/api\"\nupstream = [\"a:1\"]\n";
-    let root = |flags: &str, file: &str| as_told(flags, file).unwrap().root;
+    let root = |flags: &str, file: &str| as_told(flags, file).unwrap().sites[0].root.clone();
     assert_eq!(root("", route), Root::Nowhere);
     assert_eq!(root("/srv", ""), Root::Named("/srv".into()));
     let in_file = "[site]\nroot = \"/srv/www\"";
@@ -63,7 +64,7 @@ fn files_come_from_a_folder_that_is_named_and_from_nowhere_else() {
         "{nothing}"
     );
     let bare = Line::try_parse_from(["serve", "--slots", "3"]).unwrap();
-    assert_eq!(read(&bare.args).unwrap().root, Root::Current);
+    assert_eq!(read(&bare.args).unwrap().sites[0].root, Root::Current);
 }
 
 #[test]
@@ -100,7 +101,7 @@ fn a_folder_of_the_system_is_refused_wherever_it_is_named() {
     }
     let in_file = "[site]\nroot = \"/etc\"\nallow-system-root = true";
     assert_eq!(
-        as_told("", in_file).unwrap().root,
+        as_told("", in_file).unwrap().sites[0].root,
         Root::Named("/etc".into())
     );
 }
@@ -142,7 +143,7 @@ fn flags_override_the_file() {
     assert_eq!(settings.link.policy.name(), "las");
     assert_eq!(settings.limits.streams_max, 9);
     assert_eq!(settings.drain_time_max, Duration::from_secs(5));
-    assert_eq!(settings.root, Root::Named("/srv".into()));
+    assert_eq!(settings.sites[0].root, Root::Named("/srv".into()));
 }
 
 #[test]

@@ -21,7 +21,7 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat2
 use rustix::io::Errno;
 use tokio::time::Instant;
 
-use super::SiteError;
+use super::FilesError;
 use shortline_base::throttle::Throttle;
 
 /// How often an open is tried when the kernel reports a race with a rename or a lease.
@@ -65,9 +65,9 @@ pub(super) enum OpenError {
 }
 
 impl Root {
-    pub(super) fn open(path: &Path) -> Result<Self, SiteError> {
+    pub(super) fn open(path: &Path) -> Result<Self, FilesError> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let root_error = |errno: Errno| SiteError::Root {
+        let root_error = |errno: Errno| FilesError::Root {
             root: path.to_owned(),
             source: errno.into(),
         };
@@ -83,7 +83,7 @@ impl Root {
             Err(Errno::INVAL) => root.knows_cached = false,
             Err(Errno::NOSYS | Errno::PERM) => {
                 let source = Errno::NOSYS.into();
-                return Err(SiteError::Openat2 {
+                return Err(FilesError::Openat2 {
                     root: path.to_owned(),
                     source,
                 });

@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 use rustix::fs::Dir;
 
 use super::open::{OpenError, Opened, Root, Wait};
-use super::paths::{SitePath, encode_segment, is_servable_name};
+use super::paths::{FilePath, encode_segment, is_servable_name};
 
 const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:60rem;\
 padding:0 1rem}table{border-collapse:collapse;width:100%}td,th{padding:.15rem .5rem;text-align:left}\
@@ -28,7 +28,7 @@ struct Row {
 pub(super) fn page(
     root: &Root,
     directory: OwnedFd,
-    path: &SitePath<'_>,
+    path: &FilePath<'_>,
     entries_max: usize,
 ) -> Result<String, OpenError> {
     let (names, is_cut) = names(directory, path.as_str() == "/", entries_max)?;
@@ -64,7 +64,7 @@ fn names(
     Ok((names, false))
 }
 
-fn row(root: &Root, path: &SitePath<'_>, name: String) -> Option<Row> {
+fn row(root: &Root, path: &FilePath<'_>, name: String) -> Option<Row> {
     let relative = format!("{}/{name}", path.relative());
     let (is_directory, stat) = match root.get(&relative, Wait::Allowed).ok()? {
         Opened::File { stat, .. } => (false, stat),
@@ -80,7 +80,7 @@ fn row(root: &Root, path: &SitePath<'_>, name: String) -> Option<Row> {
     })
 }
 
-fn render(path: &SitePath<'_>, rows: &[Row], cut_at: Option<usize>) -> String {
+fn render(path: &FilePath<'_>, rows: &[Row], cut_at: Option<usize>) -> String {
     let title = escape(path.as_str());
     let mut page = format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\

@@ -39,7 +39,7 @@ pub enum Target<'a> {
     /// A path, with the query as sent.
     Resource {
         /// The canonical path.
-        path: SitePath<'a>,
+        path: FilePath<'a>,
         /// What follows the first `?`, printable ASCII or UTF-8.
         query: Option<&'a str>,
     },
@@ -59,7 +59,7 @@ pub enum TargetError {
 /// A canonical path. It starts with `/`, and a directory's ends with `/`. It has no empty, `.` or
 /// `..` segment, no NUL, no backslash, and no dotfile except a leading `.well-known`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct SitePath<'a>(Cow<'a, str>);
+pub struct FilePath<'a>(Cow<'a, str>);
 
 /// Parses a target as sent.
 pub fn parse_target(raw: &str) -> Result<Target<'_>, TargetError> {
@@ -82,7 +82,7 @@ pub fn parse_target(raw: &str) -> Result<Target<'_>, TargetError> {
         None => (raw, None),
     };
     let path = if is_canonical(raw_path.as_bytes()) {
-        SitePath(Cow::Borrowed(raw_path))
+        FilePath(Cow::Borrowed(raw_path))
     } else {
         canonicalize(without_authority(raw_path)?)?
     };
@@ -99,7 +99,7 @@ pub(super) fn is_servable_name(name: &str, in_root: bool) -> bool {
     check_segment(name, in_root).is_ok()
 }
 
-impl SitePath<'_> {
+impl FilePath<'_> {
     /// The path, starting with a slash.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -167,7 +167,7 @@ fn without_authority(raw_path: &str) -> Result<&str, TargetError> {
     Ok(if path.is_empty() { "/" } else { path })
 }
 
-fn canonicalize(raw_path: &str) -> Result<SitePath<'static>, TargetError> {
+fn canonicalize(raw_path: &str) -> Result<FilePath<'static>, TargetError> {
     let mut path = String::with_capacity(raw_path.len());
     let raw_segments = raw_path.split('/').filter(|segment| !segment.is_empty());
     for (index, raw_segment) in raw_segments.enumerate() {
@@ -182,7 +182,7 @@ fn canonicalize(raw_path: &str) -> Result<SitePath<'static>, TargetError> {
     if path.len() > PATH_BYTES_MAX {
         return Err(TargetError::Malformed("too long"));
     }
-    Ok(SitePath(Cow::Owned(path)))
+    Ok(FilePath(Cow::Owned(path)))
 }
 
 fn decode(raw_segment: &str) -> Result<Cow<'_, str>, TargetError> {
@@ -251,7 +251,7 @@ mod tests {
         ] {
             let parsed = parse_target(raw).unwrap();
             let Target::Resource {
-                path: SitePath(Cow::Borrowed(path)),
+                path: FilePath(Cow::Borrowed(path)),
                 query: None,
             } = parsed
             else {
@@ -386,7 +386,7 @@ mod tests {
         fn names_survive_a_url(names in proptest::collection::vec("[^/\\\\.\\p{C}]\\PC{0,9}", 1..4)) {
             prop_assume!(names.iter().all(|name| is_servable_name(name, false)));
             let plain = format!("/{}", names.join("/"));
-            let url = SitePath(Cow::Owned(plain.clone())).encoded();
+            let url = FilePath(Cow::Owned(plain.clone())).encoded();
             prop_assert_eq!(path(&url).unwrap(), plain);
         }
     }

@@ -1,6 +1,6 @@
 //! Static files: everything about a response except the sockets.
 //!
-//! A [`Site`] turns a request's head into a [`Plan`]: status, headers, and where the body's bytes
+//! [`Files`] turn a request's head into a [`Plan`]: status, headers, and where the body's bytes
 //! come from. The driver (HTTP/1.1 or HTTP/2) writes the head and pulls the segments in the order
 //! the scheduler grants. It knows nothing of files' names, validators, ranges or codings.
 //!
@@ -40,13 +40,14 @@ mod tests;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub use cache::{CacheOptions, FileCache};
 pub use file::OpenFile;
 pub use kernel_copy::{KERNEL_COPY_BYTES_MIN, KernelCopy};
 pub use plan::{Plan, PlanBody, RequestHead, Segment};
 
-/// What a site serves and how much it may keep, with sound defaults.
+/// What is served of a folder, with sound defaults.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SiteOptions {
+pub struct FilesOptions {
     /// Names tried in a directory; the first match wins. Default: `index.html`.
     pub index: Vec<String>,
     /// Whether a directory without an index file is listed. Default: no, it is 404.
@@ -55,37 +56,22 @@ pub struct SiteOptions {
     pub listing_entries_max: usize,
     /// Whether `.zst`, `.br` and `.gz` siblings are offered. Default: yes.
     pub precompressed: bool,
-    /// Files up to this size are kept in memory, in bytes. Sending a file from memory costs one
-    /// copy, reading it anew two. Default 1 MiB.
-    pub cache_file_bytes_max: u64,
-    /// Bytes of all cached files together. A file that the kernel may have a copy of counts twice.
-    /// Default 128 MiB.
-    pub cache_bytes_max: u64,
-    /// The most resources in the cache. Default 32,768.
-    pub cache_files_max: u64,
-    /// The most files kept open in the cache (those too large for memory), and the most files in
-    /// memory of which the kernel has a copy. Default 256.
-    pub cache_open_files_max: u64,
 }
 
-impl Default for SiteOptions {
+impl Default for FilesOptions {
     fn default() -> Self {
         Self {
             index: vec!["index.html".into()],
             listing: false,
             listing_entries_max: 2000,
             precompressed: true,
-            cache_file_bytes_max: 1024 * 1024,
-            cache_bytes_max: 128 * 1024 * 1024,
-            cache_files_max: 32 * 1024,
-            cache_open_files_max: 256,
         }
     }
 }
 
-/// Why a site cannot be served at all.
+/// Why a folder cannot be served at all.
 #[derive(Debug, thiserror::Error)]
-pub enum SiteError {
+pub enum FilesError {
     /// The root cannot be opened as a directory.
     #[error("site root {}: {source}; give a directory this user may read", root.display())]
     Root {
@@ -115,27 +101,31 @@ pub enum SiteError {
 
 /// A directory tree served over HTTP. Clones are cheap: they share root and cache.
 #[derive(Clone, Debug)]
-pub struct Site {
+pub struct Files {
     inner: Arc<lookup::Lookup>,
 }
 
-impl Site {
+impl Files {
     /// Opens `root` for serving. Fails if it is not a readable directory, if the kernel lacks
     /// `openat2`, or if an index name is not a plain file name.
-    pub fn open(root: &Path, options: SiteOptions) -> Result<Self, SiteError> {
-        let inner = Arc::new(lookup::Lookup::open(root, options)?);
+    pub fn open(
+        root: &Path,
+        options: FilesOptions,
+        cache: &Arc<FileCache>,
+    ) -> Result<Self, FilesError> {
+        let inner = Arc::new(lookup::Lookup::open(root, options, cache)?);
         Ok(Self { inner })
     }
 
     /// The plan for a request, if it can be made without waiting for a disk: always for what is
-    /// cached, and mostly for what the kernel has in memory. `None`: ask [`Site::respond`].
+    /// cached, and mostly for what the kernel has in memory. `None`: ask [`Files::respond`].
     /// `now_ns` is the time in ns on any clock that never goes back, the same clock for each
     /// request.
     pub fn respond_now(&self, head: &RequestHead<'_>, now_ns: u64) -> Option<Plan> {
         respond::respond_now(&self.inner, head, now_ns)
     }
 
-    /// The plan for a request. Tries [`Site::respond_now`] first. If that fails, a thread of
+    /// The plan for a request. Tries [`Files::respond_now`] first. If that fails, a thread of
     /// tokio's blocking pool looks the file up.
     pub async fn respond(&self, head: &RequestHead<'_>, now_ns: u64) -> Plan {
         respond::respond(&self.inner, head, now_ns).await

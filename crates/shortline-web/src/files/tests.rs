@@ -14,17 +14,21 @@ use super::*;
 
 struct Bed {
     dir: TempDir,
-    site: Site,
+    files: Files,
 }
 
 const MTIME_S: u64 = 784_111_777;
 const MTIME: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
 
 impl Bed {
-    fn new(options: SiteOptions) -> Self {
+    fn new(options: FilesOptions) -> Self {
+        Self::with_cache(options, &CacheOptions::default())
+    }
+
+    fn with_cache(options: FilesOptions, cache: &CacheOptions) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let site = Site::open(dir.path(), options).unwrap();
-        let bed = Self { dir, site };
+        let files = Files::open(dir.path(), options, &FileCache::new(cache)).unwrap();
+        let bed = Self { dir, files };
         bed.write("file.txt", b"0123456789");
         bed
     }
@@ -57,7 +61,7 @@ impl Bed {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()
             .unwrap();
-        runtime.block_on(self.site.respond(&head, shortline_base::clock::now_ns()))
+        runtime.block_on(self.files.respond(&head, shortline_base::clock::now_ns()))
     }
 
     fn get(&self, target: &str) -> Plan {
@@ -69,8 +73,12 @@ impl Bed {
     }
 }
 
+fn open(root: &Path, options: FilesOptions) -> Result<Files, FilesError> {
+    Files::open(root, options, &FileCache::new(&CacheOptions::default()))
+}
+
 fn bed() -> Bed {
-    Bed::new(SiteOptions::default())
+    Bed::new(FilesOptions::default())
 }
 
 fn body(plan: &Plan) -> Vec<u8> {
@@ -153,8 +161,8 @@ fn nothing_outside_is_served() {
     fs::write(dir.path().join("secret"), "secret").unwrap();
     symlink("../secret", dir.path().join("root/link")).unwrap();
     fs::write(dir.path().join("root/.htaccess"), "secret").unwrap();
-    let site = Site::open(&dir.path().join("root"), SiteOptions::default()).unwrap();
-    let bed = Bed { dir, site };
+    let files = open(&dir.path().join("root"), FilesOptions::default()).unwrap();
+    let bed = Bed { dir, files };
     for target in ["/../secret", "/%2e%2e/secret", "/a/%00", "*", "/a%ff", "no"] {
         assert_eq!(answer(&bed.get(target)).0, 400, "{target}");
     }
@@ -191,9 +199,9 @@ fn directories_redirect_to_their_slash_on_the_same_host() {
 #[test]
 fn index_names_are_tried_in_order() {
     let index = vec!["a.html".into(), "b.html".into()];
-    let bed = Bed::new(SiteOptions {
+    let bed = Bed::new(FilesOptions {
         index,
-        ..SiteOptions::default()
+        ..FilesOptions::default()
     });
     assert_eq!(answer(&bed.get("/")).0, 404);
     bed.write("b.html", b"b");
@@ -201,22 +209,22 @@ fn index_names_are_tried_in_order() {
     fs::create_dir_all(bed.dir.path().join("sub/a.html")).unwrap();
     assert_eq!(answer(&bed.get("/sub/")).0, 404);
     for name in ["", "..", "a/b"] {
-        let options = SiteOptions {
+        let options = FilesOptions {
             index: vec![name.into()],
-            ..SiteOptions::default()
+            ..FilesOptions::default()
         };
         assert!(matches!(
-            Site::open(bed.dir.path(), options),
-            Err(SiteError::Index { .. })
+            open(bed.dir.path(), options),
+            Err(FilesError::Index { .. })
         ));
     }
 }
 
 #[test]
 fn listings_show_what_can_be_asked_for() {
-    let bed = Bed::new(SiteOptions {
+    let bed = Bed::new(FilesOptions {
         listing: true,
-        ..SiteOptions::default()
+        ..FilesOptions::default()
     });
     bed.write("z/inner", b"");
     bed.write("<b>&.txt", b"12345");
@@ -237,13 +245,19 @@ fn listings_show_what_can_be_asked_for() {
     assert!(place("%3Cb") < place("\"file.txt\""));
     assert!(answer(&bed.get("/z/")).1.contains("inner"));
     assert_eq!(bed.ask(&Method::HEAD, "/", &[]).headers, plan.headers);
-    let options = SiteOptions {
+    let options = FilesOptions {
         listing: true,
         listing_entries_max: 1,
-        ..SiteOptions::default()
+        ..FilesOptions::default()
     };
-    let site = Site::open(bed.dir.path(), options).unwrap();
-    let (_, page) = answer(&Bed { dir: bed.dir, site }.get("/"));
+    let files = open(bed.dir.path(), options).unwrap();
+    let (_, page) = answer(
+        &Bed {
+            dir: bed.dir,
+            files,
+        }
+        .get("/"),
+    );
     assert!(page.contains("Only 1 names"));
 }
 
@@ -390,9 +404,9 @@ fn ranges_and_conditions_are_those_of_the_coded_sibling() {
 
 #[test]
 fn siblings_can_be_switched_off() {
-    let bed = Bed::new(SiteOptions {
+    let bed = Bed::new(FilesOptions {
         precompressed: false,
-        ..SiteOptions::default()
+        ..FilesOptions::default()
     });
     bed.write("file.txt.gz", b"gzip");
     let plan = bed.get_with("/file.txt", header::ACCEPT_ENCODING, "gzip");
@@ -410,10 +424,11 @@ fn an_empty_file_has_an_empty_body() {
 }
 
 fn large() -> Bed {
-    Bed::new(SiteOptions {
-        cache_file_bytes_max: 4,
-        ..SiteOptions::default()
-    })
+    let cache = CacheOptions {
+        file_bytes_max: 4,
+        ..CacheOptions::default()
+    };
+    Bed::with_cache(FilesOptions::default(), &cache)
 }
 
 fn only_file(plan: &Plan) -> Arc<OpenFile> {
@@ -467,16 +482,32 @@ fn a_large_file_that_is_replaced_is_sent_as_it_was() {
 
 #[test]
 fn without_a_cache_all_is_the_same() {
-    let options = SiteOptions {
-        cache_bytes_max: 0,
-        cache_files_max: 0,
-        cache_open_files_max: 0,
-        ..SiteOptions::default()
+    let cache = CacheOptions {
+        bytes_max: 0,
+        files_max: 0,
+        open_files_max: 0,
+        ..CacheOptions::default()
     };
-    let bed = Bed::new(options);
+    let bed = Bed::with_cache(FilesOptions::default(), &cache);
     assert_eq!(answer(&bed.get("/file.txt")).1, "0123456789");
     bed.write("file.txt", b"new");
     assert_eq!(answer(&bed.get("/file.txt")).1, "new");
+}
+
+#[test]
+fn folders_with_one_cache_do_not_see_each_other() {
+    let cache = FileCache::new(&CacheOptions::default());
+    let beds = ["one", "two"].map(|content| {
+        let dir = tempfile::tempdir().unwrap();
+        let files = Files::open(dir.path(), FilesOptions::default(), &cache).unwrap();
+        let bed = Bed { dir, files };
+        bed.write("file.txt", content.as_bytes());
+        bed
+    });
+    for _ in 0..2 {
+        let seen = beds.each_ref().map(|bed| answer(&bed.get("/file.txt")).1);
+        assert_eq!(seen, ["one", "two"]);
+    }
 }
 
 #[test]
@@ -489,7 +520,7 @@ fn what_is_in_memory_needs_no_waiting() {
         headers: &HeaderMap::new(),
     };
     let plan = bed
-        .site
+        .files
         .respond_now(&head, shortline_base::clock::now_ns())
         .unwrap();
     assert_eq!(answer(&plan).1, "0123456789");

@@ -6,22 +6,20 @@ use std::sync::Arc;
 
 use shortline_base::clock;
 
-use super::cache::{BELIEVED_NS, EntryCache};
+use super::cache::{BELIEVED_NS, EntryCache, FileCache};
 use super::encoding::Coding;
 use super::entry::{Entry, Kind, Stamp, Variant};
 use super::file::OpenFile;
-use super::kernel_copy::KernelCopies;
 use super::open::{OpenError, Opened, Root, Wait};
-use super::paths::SitePath;
-use super::{SiteError, SiteOptions, listing};
+use super::paths::FilePath;
+use super::{FilesError, FilesOptions, listing};
 
-/// What a [`super::Site`] and its clones share.
+/// What a [`super::Files`] and its clones share.
 #[derive(Debug)]
 pub(super) struct Lookup {
     root: Root,
-    options: SiteOptions,
+    options: FilesOptions,
     cache: EntryCache,
-    copies: Arc<KernelCopies>,
 }
 
 /// What a path names.
@@ -33,18 +31,19 @@ pub(super) enum Found {
 }
 
 impl Lookup {
-    pub(super) fn open(root: &Path, options: SiteOptions) -> Result<Self, SiteError> {
+    pub(super) fn open(
+        root: &Path,
+        options: FilesOptions,
+        cache: &Arc<FileCache>,
+    ) -> Result<Self, FilesError> {
         let is_plain = |name: &str| !name.contains(['/', '\0']) && !["", ".", ".."].contains(&name);
         if let Some(name) = options.index.iter().find(|name| !is_plain(name)) {
-            return Err(SiteError::Index { name: name.clone() });
+            return Err(FilesError::Index { name: name.clone() });
         }
-        let cache = EntryCache::new(&options);
-        let copies = KernelCopies::new(options.cache_open_files_max);
         Ok(Self {
             root: Root::open(root)?,
             options,
-            cache,
-            copies: Arc::new(copies),
+            cache: EntryCache::of(cache),
         })
     }
 
@@ -52,7 +51,7 @@ impl Lookup {
     pub(super) fn find(
         &self,
         now_ns: u64,
-        path: &SitePath<'_>,
+        path: &FilePath<'_>,
         wait: Wait,
     ) -> Result<Found, OpenError> {
         let known = self.cache.get(path.as_str());
@@ -77,7 +76,7 @@ impl Lookup {
 
     fn look_up(
         &self,
-        path: &SitePath<'_>,
+        path: &FilePath<'_>,
         known: Option<&Entry>,
         now_ns: u64,
         wait: Wait,
@@ -99,7 +98,7 @@ impl Lookup {
 
     fn look_up_directory(
         &self,
-        path: &SitePath<'_>,
+        path: &FilePath<'_>,
         known: Option<&Entry>,
         now_ns: u64,
         wait: Wait,
@@ -150,8 +149,9 @@ impl Lookup {
         let variant = |fd, stamp: Stamp, coding, before: Option<&Arc<Variant>>| match before {
             Some(before) if before.holds_for(stamp, varies) => before.released(),
             _ => {
-                let small = stamp.len <= self.options.cache_file_bytes_max;
-                let keep = small.then(|| Arc::clone(&self.copies));
+                let cache = self.cache.shared();
+                let small = stamp.len <= cache.file_bytes_max;
+                let keep = small.then(|| Arc::clone(&cache.copies));
                 let kind = Kind {
                     name,
                     coding,
@@ -208,6 +208,7 @@ mod tests {
 
     use bytes::Bytes;
 
+    use super::super::CacheOptions;
     use super::super::paths::{Target, parse_target};
     use super::*;
 
@@ -228,7 +229,8 @@ mod tests {
     fn a_small_file_is_believed_for_a_second_and_no_longer() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("file");
-        let lookup = Lookup::open(dir.path(), SiteOptions::default()).unwrap();
+        let cache = FileCache::new(&CacheOptions::default());
+        let lookup = Lookup::open(dir.path(), FilesOptions::default(), &cache).unwrap();
         std::fs::write(&file, "one").unwrap();
         assert_eq!(content(&lookup, 0).unwrap(), "one");
         // The same length and, on a coarse clock, the same time.

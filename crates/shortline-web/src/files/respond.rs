@@ -29,13 +29,13 @@ use super::entry::{Entry, Variant};
 use super::lookup::{Found, Lookup};
 use super::multipart;
 use super::open::{OpenError, Wait};
-use super::paths::{SitePath, Target, TargetError, parse_target};
+use super::paths::{FilePath, Target, TargetError, parse_target};
 use super::plan::{Plan, PlanBody, RequestHead};
 use super::range::{Piece, Ranges, parse_range};
 
 const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, OPTIONS");
 
-/// See [`super::Site::respond`].
+/// See [`super::Files::respond`].
 pub(super) async fn respond(lookup: &Arc<Lookup>, head: &RequestHead<'_>, now_ns: u64) -> Plan {
     if let Some(plan) = respond_now(lookup, head, now_ns) {
         return plan;
@@ -55,7 +55,7 @@ pub(super) async fn respond(lookup: &Arc<Lookup>, head: &RequestHead<'_>, now_ns
     }
 }
 
-/// See [`super::Site::respond_now`].
+/// See [`super::Files::respond_now`].
 pub(super) fn respond_now(lookup: &Lookup, head: &RequestHead<'_>, now_ns: u64) -> Option<Plan> {
     let (path, query) = match accept(head) {
         Ok(accepted) => accepted,
@@ -68,7 +68,7 @@ pub(super) fn respond_now(lookup: &Lookup, head: &RequestHead<'_>, now_ns: u64) 
 }
 
 /// The path and query of a request, or the answer to a request that names none.
-fn accept<'a>(head: &RequestHead<'a>) -> Result<(SitePath<'a>, Option<&'a str>), Box<Plan>> {
+fn accept<'a>(head: &RequestHead<'a>) -> Result<(FilePath<'a>, Option<&'a str>), Box<Plan>> {
     let method = head.method;
     let is_options = *method == Method::OPTIONS;
     if !is_options && *method != Method::GET && *method != Method::HEAD {
@@ -95,7 +95,7 @@ fn accept<'a>(head: &RequestHead<'a>) -> Result<(SitePath<'a>, Option<&'a str>),
 fn plan_found(
     found: Result<Found, OpenError>,
     head: &RequestHead<'_>,
-    path: &SitePath<'_>,
+    path: &FilePath<'_>,
     query: Option<&str>,
 ) -> Plan {
     match found {
@@ -114,7 +114,7 @@ fn plan_found(
 }
 
 /// The new location cannot name another host, because a canonical path has no empty segment.
-fn plan_redirect(method: &Method, path: &SitePath<'_>, query: Option<&str>) -> Plan {
+fn plan_redirect(method: &Method, path: &FilePath<'_>, query: Option<&str>) -> Plan {
     let query = query.map(|query| format!("?{query}")).unwrap_or_default();
     let location = HeaderValue::try_from(format!("{}/{query}", path.encoded()));
     let location = location.expect("invariant: an accepted target has no control characters");

@@ -1,0 +1,217 @@
+//! The sites of a server: which of them a request is for, by the host that it names.
+//!
+//! | the request's host | answered by |
+//! |---|---|
+//! | a name of a site, or one label before a name with a wildcard | that site |
+//! | any other | the site without names; without one 404 |
+//! | another than the certificate of the connection is for | 421, so that the client connects anew (RFC 9110, 15.5.20) |
+//!
+//! The last is for HTTP/2: a client may send requests for several hosts over one connection if its certificate is for all of them
+//! (RFC 9113, 9.1.1). A site with a certificate of its own is answered only where that was shown. So a wildcard certificate
+//! never answers for a site whose certificate has other rules.
+//!
+//! A site with a certificate is not served over plain HTTP: its requests are redirected (308, RFC 9110, 15.4.9), unless it says
+//! otherwise.
+
+use std::sync::Arc;
+
+use http::header::{HOST, HeaderValue, LOCATION, STRICT_TRANSPORT_SECURITY};
+use http::request::Parts;
+use http::{HeaderMap, StatusCode};
+use rustls::sign::CertifiedKey;
+use shortline_tls::names::{Names, Pattern};
+
+use crate::context::Connection;
+use crate::files::{Files, Plan};
+use crate::proxy::routes::Routes;
+
+/// What answers the requests for some names.
+pub struct Site {
+    /// Its names. None: it answers for all names that no other site has.
+    pub names: Vec<Pattern>,
+    /// The files. `None`: a request that no route takes is not found.
+    pub files: Option<Files>,
+    /// The paths that other servers answer.
+    pub routes: Routes,
+    /// Its own certificate. `None`: that of the listener counts.
+    pub certificate: Option<Arc<CertifiedKey>>,
+    /// Where plain HTTP is redirected to: the port of HTTPS. `None`: it is served.
+    pub https_port: Option<u16>,
+    /// The field `Strict-Transport-Security` of each response over TLS (RFC 6797), if it is wanted.
+    pub transport_security: Option<HeaderValue>,
+}
+
+/// All sites of a server.
+#[derive(Default)]
+pub struct Sites {
+    all: Vec<Site>,
+    by_name: Names<usize>,
+    default: Option<usize>,
+}
+
+/// Two sites that answer for the same.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SitesError {
+    /// A name twice.
+    #[error("two sites have the name {0}: give it to one of them")]
+    Twice(Pattern),
+    /// Two sites without names.
+    #[error(
+        "two sites have no names: one of them answers for all other names, so the others need names"
+    )]
+    TwoWithoutNames,
+}
+
+/// The number of a site.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SiteNumber(usize);
+
+impl Sites {
+    /// The sites in any order.
+    ///
+    /// # Errors
+    /// [`SitesError`]
+    pub fn new(all: Vec<Site>) -> Result<Self, SitesError> {
+        let (mut by_name, mut default) = (Names::default(), None);
+        for (index, site) in all.iter().enumerate() {
+            if site.names.is_empty() && default.replace(index).is_some() {
+                return Err(SitesError::TwoWithoutNames);
+            }
+            for name in &site.names {
+                if by_name.insert(name, index).is_some() {
+                    return Err(SitesError::Twice(name.clone()));
+                }
+            }
+        }
+        Ok(Self {
+            all,
+            by_name,
+            default,
+        })
+    }
+
+    /// One site that answers for all names.
+    pub fn one(files: Option<Files>, routes: Routes) -> Self {
+        let site = Site {
+            names: Vec::new(),
+            files,
+            routes,
+            certificate: None,
+            https_port: None,
+            transport_security: None,
+        };
+        Self {
+            all: vec![site],
+            default: Some(0),
+            ..Self::default()
+        }
+    }
+
+    /// The site for a host, which has no port.
+    pub fn find(&self, host: &str) -> Option<SiteNumber> {
+        let named = match self.by_name.is_empty() {
+            true => None,
+            false => self.by_name.find(host).copied(),
+        };
+        named.or(self.default).map(SiteNumber)
+    }
+
+    fn get(&self, SiteNumber(index): SiteNumber) -> &Site {
+        &self.all[index]
+    }
+
+    /// All sites.
+    pub fn iter(&self) -> impl Iterator<Item = &Site> {
+        self.all.iter()
+    }
+
+    /// The site of a connection over TLS, by the name in its handshake.
+    pub fn shown(&self, name: Option<&str>) -> Option<SiteNumber> {
+        match name {
+            Some(name) => self.find(name),
+            None => self.default.map(SiteNumber),
+        }
+    }
+
+    /// Whether the certificate that was shown for one site is the other's, too.
+    fn has_shown(&self, shown: Option<SiteNumber>, asked: &Site) -> bool {
+        let shown = shown.and_then(|shown| self.get(shown).certificate.as_ref());
+        match (shown, &asked.certificate) {
+            (None, None) => true,
+            (Some(shown), Some(asked)) => Arc::ptr_eq(shown, asked),
+            _ => false,
+        }
+    }
+}
+
+impl Site {
+    /// Adds what the site says in each response.
+    pub fn complete(&self, is_secure: bool, headers: &mut HeaderMap) {
+        if is_secure && let Some(value) = &self.transport_security {
+            headers.insert(STRICT_TRANSPORT_SECURITY, value.clone());
+        }
+    }
+}
+
+/// The site that a request is for, or the answer if there is none that may answer it here.
+///
+/// # Errors
+/// The answer.
+pub fn of_request<'a>(connection: &'a Connection, head: &Parts) -> Result<&'a Site, Plan> {
+    let sites = &connection.settings.sites;
+    let Some(number) = sites.find(host(head)) else {
+        return Err(Plan::text(StatusCode::NOT_FOUND, &head.method));
+    };
+    let site = sites.get(number);
+    if connection.secure {
+        let shown = connection.shown.get().copied().flatten();
+        return match shown == Some(number) || sites.has_shown(shown, site) {
+            true => Ok(site),
+            false => Err(Plan::text(StatusCode::MISDIRECTED_REQUEST, &head.method)),
+        };
+    }
+    match site.https_port {
+        Some(port) => Err(redirect(host(head), port, head)),
+        None => Ok(site),
+    }
+}
+
+/// The host that a request names, without a port. The target's counts before the field (RFC 9112, 3.2.2).
+fn host(head: &Parts) -> &str {
+    let named = match head.uri.authority() {
+        Some(authority) => authority.as_str(),
+        None => {
+            let field = head.headers.get(HOST);
+            field.and_then(|field| field.to_str().ok()).unwrap_or("")
+        }
+    };
+    without_port(named)
+}
+
+fn without_port(named: &str) -> &str {
+    match named.rfind(':') {
+        Some(colon) if !named.ends_with(']') => &named[..colon],
+        _ => named,
+    }
+}
+
+/// The same target by HTTPS.
+fn redirect(host: &str, port: u16, head: &Parts) -> Plan {
+    let target = head
+        .uri
+        .path_and_query()
+        .map(|target| target.as_str())
+        .filter(|target| target.starts_with('/'));
+    let port = match port {
+        443 => String::new(),
+        port => format!(":{port}"),
+    };
+    let location = format!("https://{host}{port}{}", target.unwrap_or("/"));
+    let Ok(location) = HeaderValue::try_from(location) else {
+        return Plan::text(StatusCode::BAD_REQUEST, &head.method);
+    };
+    // It keeps the method, unlike 301.
+    let mut plan = Plan::text(StatusCode::PERMANENT_REDIRECT, &head.method);
+    plan.headers.insert(LOCATION, location);
+    plan
+}

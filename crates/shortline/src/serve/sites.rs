@@ -1,0 +1,194 @@
+//! The sites of the configuration: which names are answered, by which files, routes and certificate.
+//!
+//! `[site]` is the one site of a server, and flags lie over it. `[[site]]` is one of several, and no flag could say which
+//! of them it is for.
+
+pub mod keys;
+pub mod open;
+
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+
+use shortline_tls::names::Pattern;
+use shortline_web::files::FilesOptions;
+
+use super::options::SiteKeys;
+use super::root::{self, Root, SiteInput};
+use super::routes::keys::RouteKeys;
+use super::routes::{self, RouteSettings};
+use keys::{PlainHttp, SiteTables, TransportSecurity};
+use shortline_daemon::file::{Place, Source};
+use shortline_daemon::keys::Overlay;
+
+/// A site as it is used.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SiteSettings {
+    /// Its names; none for all that no other has.
+    pub names: Vec<Pattern>,
+    /// Which folder's files are served.
+    pub root: Root,
+    /// What is served of them.
+    pub files: FilesOptions,
+    /// The routes to application servers.
+    pub routes: Vec<RouteSettings>,
+    /// Its own certificate and key.
+    pub certificate: Option<(PathBuf, PathBuf)>,
+    /// What plain HTTP gets.
+    pub plain_http: PlainHttp,
+    /// The field Strict-Transport-Security, if any.
+    pub hsts: Option<TransportSecurity>,
+}
+
+/// What the configuration says about sites.
+pub struct SitesInput<'a> {
+    /// On the command line.
+    pub flags: &'a SiteKeys,
+    /// In the file.
+    pub tables: SiteTables,
+    /// `[[route]]`: of the only site.
+    pub routes: Vec<RouteKeys>,
+    /// The file, if there is one.
+    pub config: Option<&'a Path>,
+    /// The file's text, to name its lines.
+    pub source: &'a Source,
+}
+
+/// The sites to serve.
+///
+/// # Errors
+/// What contradicts itself, and where it stands.
+pub fn resolve(input: SitesInput<'_>) -> Result<Vec<SiteSettings>, String> {
+    match input.tables {
+        SiteTables::One(in_file) => {
+            let mut keys = input.flags.clone().over(*in_file);
+            let routes = [input.routes, keys.route.take().unwrap_or_default()].concat();
+            keys.route = Some(routes);
+            let place = Place {
+                source: input.source,
+                table: "site",
+            };
+            let only = Site {
+                flags: input.flags,
+                keys,
+                config: input.config,
+                place: &|by_flag, key| place.of(by_flag, key, key),
+            };
+            Ok(vec![only.resolve(&[])?])
+        }
+        SiteTables::Several(ref tables) => {
+            input.refuse_what_is_for_one()?;
+            let mut sites: Vec<SiteSettings> = Vec::with_capacity(tables.len());
+            for (index, keys) in tables.iter().enumerate() {
+                let label = label(keys.names.as_deref().unwrap_or_default(), index);
+                let site = Site {
+                    flags: &SiteKeys::default(),
+                    keys: keys.clone(),
+                    config: input.config,
+                    place: &|_, key| format!("site {label}: {key}"),
+                };
+                sites.push(site.resolve(&sites)?);
+            }
+            Ok(sites)
+        }
+    }
+}
+
+/// How messages call a site.
+fn label(names: &[Pattern], index: usize) -> String {
+    match names.first() {
+        Some(name) => name.to_string(),
+        None => format!("{} (without names)", index + 1),
+    }
+}
+
+impl SitesInput<'_> {
+    fn refuse_what_is_for_one(&self) -> Result<(), String> {
+        if let Some(field) = self.flags.difference(&SiteKeys::default()) {
+            let flag = match field {
+                "root" => "ROOT".to_owned(),
+                field => format!("--{}", field.replace('_', "-")),
+            };
+            return Err(format!(
+                "{flag}: the file has several [[site]], and a flag is for none of them: give it there"
+            ));
+        }
+        if !self.routes.is_empty() {
+            return Err(
+                "route: the file has several [[site]]: give each route below its site, as [[site.route]]"
+                    .to_owned(),
+            );
+        }
+        Ok(())
+    }
+}
+
+/// One site, and how messages name its keys.
+struct Site<'a> {
+    flags: &'a SiteKeys,
+    keys: SiteKeys,
+    config: Option<&'a Path>,
+    place: &'a dyn Fn(bool, &str) -> String,
+}
+
+impl Site<'_> {
+    fn resolve(self, others: &[SiteSettings]) -> Result<SiteSettings, String> {
+        let names = self.names()?;
+        let certificate = self.certificate()?;
+        let routes = self.keys.route.clone().unwrap_or_default();
+        let known = others.iter().flat_map(|site| &site.routes);
+        let routes = routes::resolve(routes, names.first(), known)?;
+        let root = root::resolve(&SiteInput {
+            flags: self.flags,
+            site: &self.keys,
+            config: self.config,
+            has_routes: !routes.is_empty(),
+            place: self.place,
+        })?;
+        let plain_http = match certificate {
+            Some(_) => PlainHttp::Redirect,
+            None => PlainHttp::Serve,
+        };
+        Ok(SiteSettings {
+            names,
+            root,
+            files: files_options(&self.keys),
+            routes,
+            certificate,
+            plain_http: self.keys.plain_http.unwrap_or(plain_http),
+            hsts: self.keys.hsts,
+        })
+    }
+
+    fn names(&self) -> Result<Vec<Pattern>, String> {
+        match &self.keys.names {
+            Some(names) if names.is_empty() => Err(format!(
+                "{}: is empty: name the site, or leave names out to answer for all other names",
+                (self.place)(false, "names")
+            )),
+            names => Ok(names.clone().unwrap_or_default()),
+        }
+    }
+
+    fn certificate(&self) -> Result<Option<(PathBuf, PathBuf)>, String> {
+        match (&self.keys.tls_cert, &self.keys.tls_key) {
+            (None, None) => Ok(None),
+            (Some(cert), Some(key)) => Ok(Some((cert.clone(), key.clone()))),
+            _ => Err(format!(
+                "{}: belongs together with tls-key: give both or neither",
+                (self.place)(false, "tls-cert")
+            )),
+        }
+    }
+}
+
+fn files_options(keys: &SiteKeys) -> FilesOptions {
+    let defaults = FilesOptions::default();
+    FilesOptions {
+        index: keys.index.clone().unwrap_or(defaults.index),
+        listing: keys.listing.unwrap_or(defaults.listing),
+        listing_entries_max: keys
+            .listing_entries_max
+            .map_or(defaults.listing_entries_max, NonZeroUsize::get),
+        precompressed: keys.precompressed.unwrap_or(defaults.precompressed),
+    }
+}

@@ -1,0 +1,114 @@
+//! Keys of `[site]` and `[[site]]` that only the file has.
+
+use std::fmt;
+use std::str::FromStr;
+
+use http::HeaderValue;
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+
+use super::super::options::SiteKeys;
+
+/// The sites of a file.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SiteTables {
+    /// `[site]`, or none: flags lie over it.
+    One(Box<SiteKeys>),
+    /// `[[site]]`, once for each.
+    Several(Vec<SiteKeys>),
+}
+
+impl Default for SiteTables {
+    fn default() -> Self {
+        Self::One(Box::default())
+    }
+}
+
+impl<'de> Deserialize<'de> for SiteTables {
+    fn deserialize<D: Deserializer<'de>>(source: D) -> Result<Self, D::Error> {
+        source.deserialize_any(Tables)
+    }
+}
+
+/// Takes a table or an array of tables. Unlike an untagged enum it keeps the place of an error.
+struct Tables;
+
+impl<'de> Visitor<'de> for Tables {
+    type Value = SiteTables;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a table [site], or several [[site]]")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, table: A) -> Result<SiteTables, A::Error> {
+        SiteKeys::deserialize(MapAccessDeserializer::new(table))
+            .map(|keys| SiteTables::One(Box::new(keys)))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, tables: A) -> Result<SiteTables, A::Error> {
+        Vec::deserialize(SeqAccessDeserializer::new(tables)).map(SiteTables::Several)
+    }
+}
+
+/// What plain HTTP gets from a site.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PlainHttp {
+    /// The same by HTTPS.
+    Redirect,
+    /// What HTTPS gets.
+    Serve,
+}
+
+/// The value of `Strict-Transport-Security` (RFC 6797, 6.1).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TransportSecurity(pub HeaderValue);
+
+/// A text that is no such value.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "`{0}` is no Strict-Transport-Security: write it like max-age=31536000 or max-age=31536000; includeSubDomains"
+)]
+pub struct TransportSecurityError(String);
+
+impl FromStr for TransportSecurity {
+    type Err = TransportSecurityError;
+
+    fn from_str(text: &str) -> Result<Self, TransportSecurityError> {
+        let mut directives = text.split(';').map(str::trim);
+        let is_age = |directive: &str| {
+            let seconds = directive.strip_prefix("max-age=");
+            seconds.is_some_and(|seconds| seconds.parse::<u32>().is_ok())
+        };
+        let is_other = |directive: &str| ["includeSubDomains", "preload"].contains(&directive);
+        let is_sound = directives.next().is_some_and(is_age) && directives.all(is_other);
+        match HeaderValue::from_str(text) {
+            Ok(value) if is_sound => Ok(Self(value)),
+            _ => Err(TransportSecurityError(text.escape_debug().to_string())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn transport_security_begins_with_an_age() {
+        for text in ["max-age=0", "max-age=31536000; includeSubDomains; preload"] {
+            assert!(text.parse::<TransportSecurity>().is_ok(), "{text}");
+        }
+        for text in [
+            "",
+            "true",
+            "365d",
+            "max-age=",
+            "includeSubDomains",
+            "max-age=1; x",
+            "max-age=1\r\n",
+        ] {
+            assert!(text.parse::<TransportSecurity>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! From the settings of sites to sites that are served: folders opened, certificates read.
+//!
+//! A folder of several sites is opened once, and a certificate of several is read once. With thousands of them reading
+//! is work, which all processors share.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+
+use rustls::sign::CertifiedKey;
+use shortline_tls::CertificateTable;
+use shortline_web::files::{CacheOptions, FileCache, Files, FilesOptions};
+use shortline_web::proxy::routes::Routes;
+use shortline_web::sites::{Site, Sites};
+
+use super::SiteSettings;
+use super::keys::PlainHttp;
+
+/// The sites, and the certificates of those that have their own.
+pub struct OpenSites {
+    /// The sites.
+    pub sites: Sites,
+    /// The certificates by name.
+    pub certificates: CertificateTable,
+}
+
+/// A certificate's file and its key's.
+type Pair = (PathBuf, PathBuf);
+
+/// Opens sites whose routes are open. HTTPS is at `https_port`, if anywhere.
+///
+/// # Errors
+/// A folder or certificate that cannot be used, or two sites of one name.
+pub fn open(
+    settings: &[SiteSettings],
+    cache: &CacheOptions,
+    routes: &[Routes],
+    https_port: Option<u16>,
+) -> Result<OpenSites, String> {
+    let keys = load_all(settings)?;
+    let mut folders = Folders::new(cache);
+    let mut certificates = CertificateTable::default();
+    let mut sites = Vec::with_capacity(settings.len());
+    for (site, routes) in settings.iter().zip(routes) {
+        let certificate = site
+            .certificate
+            .as_ref()
+            .map(|pair| Arc::clone(&keys[pair]));
+        if let Some(key) = &certificate {
+            add(&mut certificates, site, key)?;
+        }
+        let redirects = site.plain_http == PlainHttp::Redirect;
+        sites.push(Site {
+            names: site.names.clone(),
+            files: folders.open(site)?,
+            routes: routes.clone(),
+            certificate,
+            https_port: https_port.filter(|_| redirects),
+            transport_security: site.hsts.as_ref().map(|hsts| hsts.0.clone()),
+        });
+    }
+    Ok(OpenSites {
+        sites: Sites::new(sites).map_err(|error| error.to_string())?,
+        certificates,
+    })
+}
+
+fn add(
+    table: &mut CertificateTable,
+    site: &SiteSettings,
+    key: &Arc<CertifiedKey>,
+) -> Result<(), String> {
+    if let Some((cert, _)) = &site.certificate {
+        shortline_tls::check_names(key, &site.names)
+            .map_err(|problem| format!("certificate {}: {problem}", cert.display()))?;
+    }
+    if site.names.is_empty() {
+        table.fallback = Some(Arc::clone(key));
+    }
+    for name in &site.names {
+        table.by_name.insert(name, Arc::clone(key));
+    }
+    Ok(())
+}
+
+/// The folders that are open, with what is served of them.
+struct Folders {
+    cache: Arc<FileCache>,
+    open: HashMap<PathBuf, Vec<(FilesOptions, Files)>>,
+}
+
+impl Folders {
+    fn new(cache: &CacheOptions) -> Self {
+        Self {
+            cache: FileCache::new(cache),
+            open: HashMap::new(),
+        }
+    }
+
+    /// The files of a site. `None` if no folder was named.
+    fn open(&mut self, site: &SiteSettings) -> Result<Option<Files>, String> {
+        let Some(folder) = site.root.folder() else {
+            return Ok(None);
+        };
+        self.open_folder(folder, &site.files).map(Some)
+    }
+
+    fn open_folder(&mut self, folder: &Path, options: &FilesOptions) -> Result<Files, String> {
+        let open = self.open.entry(folder.to_owned()).or_default();
+        if let Some((_, files)) = open.iter().find(|(known, _)| known == options) {
+            return Ok(files.clone());
+        }
+        let files =
+            Files::open(folder, options.clone(), &self.cache).map_err(|error| error.to_string())?;
+        open.push((options.clone(), files.clone()));
+        Ok(files)
+    }
+}
+
+/// Reads each certificate of a site once.
+fn load_all(settings: &[SiteSettings]) -> Result<HashMap<Pair, Arc<CertifiedKey>>, String> {
+    let mut pairs: Vec<&Pair> = settings
+        .iter()
+        .filter_map(|site| site.certificate.as_ref())
+        .collect();
+    pairs.sort_unstable();
+    pairs.dedup();
+    let workers = thread::available_parallelism().map_or(1, usize::from);
+    let part = pairs.len().div_ceil(workers).max(1);
+    let loaded: Result<Vec<_>, String> = thread::scope(|scope| {
+        let parts = pairs.chunks(part);
+        let reading: Vec<_> = parts.map(|part| scope.spawn(|| load_part(part))).collect();
+        let parts = reading.into_iter().map(|reading| {
+            let loaded = reading.join();
+            loaded.unwrap_or_else(|_| Err("a certificate: reading it failed".to_owned()))
+        });
+        parts.collect()
+    });
+    Ok(loaded?.into_iter().flatten().collect())
+}
+
+fn load_part(pairs: &[&Pair]) -> Result<Vec<(Pair, Arc<CertifiedKey>)>, String> {
+    let load = |pair: &&Pair| {
+        let (cert, key) = pair;
+        let loaded = shortline_tls::load(cert, key).map_err(|error| error.to_string())?;
+        Ok(((*pair).clone(), Arc::new(loaded)))
+    };
+    pairs.iter().map(load).collect()
+}

@@ -26,6 +26,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::context::Connection;
 use crate::outgoing::Outgoing;
+use crate::place;
 use crate::proxy::{self, Received};
 use crate::respond::{Responding, Tunnel, respond};
 use crate::watch::Order;
@@ -64,9 +65,10 @@ where
         let (connection, known) = (Arc::clone(connection), Arc::clone(&known));
         move |request: Request<Incoming>| {
             let (head, body) = request.into_parts();
+            let place = place::find(&connection, &head);
             known.messages.body(body.size_hint().exact());
             Answer {
-                responding: respond(&connection, head, Received::Http1(body)),
+                responding: respond(&connection, head, Received::Http1(body), place),
                 known: Arc::clone(&known),
             }
         }

@@ -25,8 +25,9 @@ use tokio::sync::Notify;
 
 use crate::context::Connection;
 use crate::outgoing::Outgoing;
+use crate::place;
 use crate::proxy::{ContinueWanted, Http2Body, Received};
-use crate::respond::{Started, has_route, respond};
+use crate::respond::{Started, respond};
 use crate::trailers::{Condemned, Watched};
 use crate::unwanted;
 use crate::watch::Order;
@@ -154,7 +155,8 @@ impl Exchange {
     ) -> Result<(), Reason> {
         let connection = &self.connection;
         let (head, mut body) = request.into_parts();
-        if !body.is_end_stream() && !has_route(connection, &head) {
+        let place = place::find(connection, &head);
+        if !body.is_end_stream() && !place.has_route(connection, &head) {
             let time_max = connection.settings.limits.header_time_max;
             let passed = unwanted::pass_over_stream(&mut body, time_max).await;
             passed.map_err(|_| Reason::CANCEL)?;
@@ -166,7 +168,7 @@ impl Exchange {
             condemned: Arc::clone(&self.condemned),
         });
         let started = {
-            let mut work = pin!(respond(connection, head, received));
+            let mut work = pin!(respond(connection, head, received, place));
             let mut go_on = pin!(continue_wanted.wanted().fuse());
             poll_fn(|context| {
                 if go_on.as_mut().poll(context).is_ready() {

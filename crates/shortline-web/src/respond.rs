@@ -1,7 +1,8 @@
 //! From a request to a response that may start. The request's site decides what the response is, and the link
 //! decides when it starts. HTTP/1.1 and HTTP/2 share this code.
 
-use std::fmt::Display;
+mod decide;
+
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
@@ -17,13 +18,11 @@ use shortline_link::{JobHandle, Length};
 
 use crate::account::{Account, RequestFacts};
 use crate::context::Connection;
-use crate::files::{Plan, PlanBody, RequestHead};
-use crate::outgoing::{Content, Framing, Outgoing};
-use crate::proxy::routes::Route;
-use crate::proxy::{self, Proxied, Received, Trail};
-use crate::request;
-use crate::sites::{self, Site};
-use crate::unwanted::{self, Unsound};
+use crate::files::Plan;
+use crate::outgoing::{Framing, Outgoing};
+use crate::place::Place;
+use crate::proxy::Received;
+use decide::Decided;
 
 /// Bytes of `HTTP/1.1 200 OK`, the `date` field and the blank line.
 const HEAD_BYTES_BASE: usize = 17 + 37 + 2;
@@ -57,14 +56,6 @@ pub struct Tunnel {
     pub idle_time_max: Duration,
 }
 
-/// A response that is decided.
-struct Decided {
-    status: StatusCode,
-    headers: HeaderMap,
-    content: Content,
-    tunnel: Option<Box<Tunnel>>,
-}
-
 /// A request whose response is not decided yet.
 struct Undecided {
     version: Version,
@@ -87,7 +78,12 @@ pub struct Responding {
 type Deciding = Pin<Box<dyn Future<Output = Decided> + Send>>;
 
 /// Decides the response to a request and waits until it may start.
-pub fn respond(connection: &Arc<Connection>, head: Parts, body: Received) -> Responding {
+pub fn respond(
+    connection: &Arc<Connection>,
+    mut head: Parts,
+    body: Received,
+    mut place: Place,
+) -> Responding {
     let account = Account::open(
         connection,
         &RequestFacts {
@@ -97,7 +93,10 @@ pub fn respond(connection: &Arc<Connection>, head: Parts, body: Received) -> Res
             headers: &head.headers,
         },
     );
-    let decided = decide_now(connection, &head, &body, account.begun_ns());
+    if let Place::At(spot) = &mut place {
+        spot.change(connection, &mut head);
+    }
+    let decided = decide::now(connection, &place, &head, &body, account.begun_ns());
     let asked = Undecided {
         version: head.version,
         method: head.method.clone(),
@@ -113,7 +112,7 @@ pub fn respond(connection: &Arc<Connection>, head: Parts, body: Received) -> Res
         None => {
             let now_ns = asked.account.begun_ns();
             let client = asked.account.client().name;
-            let deciding = decide(Arc::clone(connection), client, head, body, now_ns);
+            let deciding = decide::later(Arc::clone(connection), place, client, head, body, now_ns);
             Responding {
                 deciding: Some(Box::new((Box::pin(deciding), asked))),
                 started: None,
@@ -182,169 +181,11 @@ impl Undecided {
     }
 }
 
-/// Whether a backend answers a request, and not a file.
-pub fn has_route(connection: &Connection, head: &Parts) -> bool {
-    sites::of_request(connection, head).is_ok_and(|site| route(site, head).is_some())
-}
-
-fn route<'a>(site: &'a Site, head: &Parts) -> Option<&'a Route> {
-    site.routes.find(head.uri.path())
-}
-
+/// The target as it is looked up and logged.
 fn target(head: &Parts) -> &str {
     head.uri
         .path_and_query()
         .map_or("*", |path_and_query| path_and_query.as_str())
-}
-
-/// The answer, if it need not wait for a backend, a disk or the client.
-fn decide_now(
-    connection: &Connection,
-    head: &Parts,
-    body: &Received,
-    now_ns: u64,
-) -> Option<Decided> {
-    if let Err(malformed) = request::check(head) {
-        return Some(refusal(StatusCode::BAD_REQUEST, head, &malformed).into());
-    }
-    if matches!(body, Received::Http1(body) if unwanted::has_chunks(head, body)) {
-        return None;
-    }
-    let site = match sites::of_request(connection, head) {
-        Ok(site) if route(site, head).is_some() => return None,
-        Ok(site) => site,
-        Err(refusal) => return Some(refusal.into()),
-    };
-    let plan = match &site.files {
-        Some(files) => files.respond_now(&request_head(head), now_ns)?,
-        None => without_files(head),
-    };
-    Some(Decided::from(plan).of(connection, site))
-}
-
-/// The answer of a backend, or of a file that must be looked up on the disk.
-async fn decide(
-    connection: Arc<Connection>,
-    client: u128,
-    head: Parts,
-    mut body: Received,
-    now_ns: u64,
-) -> Decided {
-    let site = match sites::of_request(&connection, &head) {
-        Ok(site) => site,
-        Err(refusal) => {
-            let unsound = pass_over(&connection, &head, &mut body).await;
-            return unsound.unwrap_or(refusal).into();
-        }
-    };
-    if let Some(route) = route(site, &head) {
-        let decided = ask_backend(&connection, client, route, head, body).await;
-        return decided.of(&connection, site);
-    }
-    if let Some(refusal) = pass_over(&connection, &head, &mut body).await {
-        return refusal.into();
-    }
-    // `body` is dropped once the answer is ready; see `Responding::body`.
-    let plan = match &site.files {
-        Some(files) => files.respond(&request_head(&head), now_ns).await,
-        None => without_files(&head),
-    };
-    Decided::from(plan).of(&connection, site)
-}
-
-async fn ask_backend(
-    connection: &Arc<Connection>,
-    client: u128,
-    route: &Route,
-    head: Parts,
-    body: Received,
-) -> Decided {
-    let method = head.method.clone();
-    let mut trail = Trail::begin();
-    match proxy::ask(connection, client, route, head, body, &mut trail).await {
-        Ok(proxied) => {
-            trail.log_passed_on(route, proxied.status);
-            Decided::proxied(proxied, route)
-        }
-        Err(error) => {
-            trail.log_failed(route, &error);
-            error.plan(&method).into()
-        }
-    }
-}
-
-fn request_head(head: &Parts) -> RequestHead<'_> {
-    RequestHead {
-        method: &head.method,
-        target: target(head),
-        headers: &head.headers,
-    }
-}
-
-impl Decided {
-    /// With what a site says in each response.
-    fn of(mut self, connection: &Connection, site: &Site) -> Self {
-        site.complete(connection.secure, &mut self.headers);
-        self
-    }
-
-    fn proxied(proxied: Proxied, route: &Route) -> Self {
-        Self {
-            status: proxied.status,
-            headers: proxied.headers,
-            content: match proxied.body {
-                Some(relayed) => Content::Relayed(relayed),
-                None => PlanBody::Empty.into(),
-            },
-            tunnel: proxied.upgraded.map(|backend| {
-                Box::new(Tunnel {
-                    backend,
-                    idle_time_max: route.upstream.options.tunnel_idle_time_max,
-                })
-            }),
-        }
-    }
-}
-
-impl From<Plan> for Decided {
-    fn from(plan: Plan) -> Self {
-        Self {
-            status: plan.status,
-            headers: plan.headers,
-            content: plan.body.into(),
-            tunnel: None,
-        }
-    }
-}
-
-/// Reads and drops the chunks of a request for a file. `Some`: they are malformed.
-async fn pass_over(connection: &Connection, head: &Parts, body: &mut Received) -> Option<Plan> {
-    let Received::Http1(body) = body else {
-        return None;
-    };
-    if !unwanted::has_chunks(head, body) {
-        return None;
-    }
-    let time_max = connection.settings.limits.header_time_max;
-    let (status, why) = match unwanted::pass_over_chunks(body, time_max).await {
-        Ok(()) => return None,
-        Err(Unsound::Malformed) => (StatusCode::BAD_REQUEST, "the body's chunks are malformed"),
-        Err(Unsound::Late) => (StatusCode::REQUEST_TIMEOUT, "the body does not come"),
-    };
-    Some(refusal(status, head, &why))
-}
-
-/// The answer if no files are served and no route takes the request: nothing is there, except that
-/// the server exists (RFC 9110 9.3.7).
-fn without_files(head: &Parts) -> Plan {
-    if head.method == Method::OPTIONS && head.uri.path() == "*" {
-        return Plan {
-            status: StatusCode::NO_CONTENT,
-            headers: HeaderMap::new(),
-            body: PlanBody::Empty,
-        };
-    }
-    Plan::text(StatusCode::NOT_FOUND, &head.method)
 }
 
 /// Whether the client wants the connection closed after this response (RFC 9112 9.6).
@@ -355,14 +196,6 @@ fn asks_to_close(version: Version, headers: &HeaderMap) -> bool {
             .iter()
             .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
             .any(|option| option.trim_ascii().eq_ignore_ascii_case(b"close"))
-}
-
-/// The answer to a malformed request. Nothing after it can be trusted to be a request.
-fn refusal(status: StatusCode, head: &Parts, why: &dyn Display) -> Plan {
-    let mut plan = Plan::explained(status, &head.method, why);
-    let close = HeaderValue::from_static("close");
-    plan.headers.insert(header::CONNECTION, close);
-    plan
 }
 
 fn framing(

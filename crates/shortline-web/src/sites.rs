@@ -15,7 +15,7 @@
 
 use std::sync::Arc;
 
-use http::header::{HOST, HeaderValue, LOCATION, STRICT_TRANSPORT_SECURITY};
+use http::header::{HeaderValue, LOCATION, STRICT_TRANSPORT_SECURITY};
 use http::request::Parts;
 use http::{HeaderMap, StatusCode};
 use rustls::sign::CertifiedKey;
@@ -23,7 +23,9 @@ use shortline_tls::names::{Names, Pattern};
 
 use crate::context::Connection;
 use crate::files::{Files, Plan};
+use crate::proxy::head::host_name;
 use crate::proxy::routes::Routes;
+use crate::rules::Rules;
 
 /// What answers the requests for some names.
 pub struct Site {
@@ -33,6 +35,8 @@ pub struct Site {
     pub files: Option<Files>,
     /// The paths that other servers answer.
     pub routes: Routes,
+    /// What it does with some requests.
+    pub rules: Rules,
     /// Its own certificate. `None`: that of the listener counts.
     pub certificate: Option<Arc<CertifiedKey>>,
     /// Where plain HTTP is redirected to: the port of HTTPS. `None`: it is served.
@@ -96,6 +100,7 @@ impl Sites {
             names: Vec::new(),
             files,
             routes,
+            rules: Rules::default(),
             certificate: None,
             https_port: None,
             transport_security: None,
@@ -116,7 +121,8 @@ impl Sites {
         named.or(self.default).map(SiteNumber)
     }
 
-    fn get(&self, SiteNumber(index): SiteNumber) -> &Site {
+    /// A site.
+    pub fn get(&self, SiteNumber(index): SiteNumber) -> &Site {
         &self.all[index]
     }
 
@@ -157,41 +163,23 @@ impl Site {
 ///
 /// # Errors
 /// The answer.
-pub fn of_request<'a>(connection: &'a Connection, head: &Parts) -> Result<&'a Site, Plan> {
+pub fn of_request(connection: &Connection, head: &Parts) -> Result<SiteNumber, Plan> {
     let sites = &connection.settings.sites;
-    let Some(number) = sites.find(host(head)) else {
+    let host = host_name(head).unwrap_or_default();
+    let Some(number) = sites.find(host) else {
         return Err(Plan::text(StatusCode::NOT_FOUND, &head.method));
     };
     let site = sites.get(number);
     if connection.secure {
         let shown = connection.shown.get().copied().flatten();
         return match shown == Some(number) || sites.has_shown(shown, site) {
-            true => Ok(site),
+            true => Ok(number),
             false => Err(Plan::text(StatusCode::MISDIRECTED_REQUEST, &head.method)),
         };
     }
     match site.https_port {
-        Some(port) => Err(redirect(host(head), port, head)),
-        None => Ok(site),
-    }
-}
-
-/// The host that a request names, without a port. The target's counts before the field (RFC 9112, 3.2.2).
-fn host(head: &Parts) -> &str {
-    let named = match head.uri.authority() {
-        Some(authority) => authority.as_str(),
-        None => {
-            let field = head.headers.get(HOST);
-            field.and_then(|field| field.to_str().ok()).unwrap_or("")
-        }
-    };
-    without_port(named)
-}
-
-fn without_port(named: &str) -> &str {
-    match named.rfind(':') {
-        Some(colon) if !named.ends_with(']') => &named[..colon],
-        _ => named,
+        Some(port) => Err(redirect(host, port, head)),
+        None => Ok(number),
     }
 }
 

@@ -23,7 +23,7 @@ pub struct RequestHead<'a> {
 }
 
 /// A decided response: everything except `Date`, `Server` and the connection's own fields.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Plan {
     /// The status.
     pub status: StatusCode,
@@ -34,7 +34,7 @@ pub struct Plan {
 }
 
 /// The body of a [`Plan`].
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum PlanBody {
     /// No body: HEAD, 204, 304, or an empty file.
     Empty,
@@ -98,6 +98,11 @@ impl Plan {
     pub fn explained(status: StatusCode, method: &Method, why: &dyn Display) -> Self {
         let body = format!("{}{why}\n", status_line(status));
         Self::page(status, method, PLAIN_TEXT, body.into())
+    }
+
+    /// A plain text of one's own.
+    pub fn with_text(status: StatusCode, method: &Method, text: Bytes) -> Self {
+        Self::page(status, method, PLAIN_TEXT, text)
     }
 
     /// A body made on the spot.

@@ -42,7 +42,8 @@ impl Routes {
     }
 }
 
-fn is_below(path: &str, prefix: &str) -> bool {
+/// Whether a path begins with a prefix that ends at the end of a segment.
+pub fn is_below(path: &str, prefix: &str) -> bool {
     path.strip_prefix(prefix)
         .is_some_and(|rest| prefix.ends_with('/') || rest.is_empty() || rest.starts_with('/'))
 }

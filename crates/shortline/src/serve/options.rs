@@ -21,6 +21,7 @@ use shortline_tls::names::Pattern;
 
 use super::routes::keys::RouteKeys;
 use super::sites::keys::{PlainHttp, TransportSecurity};
+use super::sites::rules::RuleKeys;
 
 /// `[uplink]`: who sends next, and how fast. Those that are for research come last.
 #[derive(Clone, Debug, Default, PartialEq, clap::Args, Deserialize)]
@@ -159,6 +160,9 @@ pub struct SiteKeys {
     /// `[[site.route]]`
     #[arg(skip)]
     pub route: Option<Vec<RouteKeys>>,
+    /// `[[site.rule]]`
+    #[arg(skip)]
+    pub rule: Option<Vec<RuleKeys>>,
 }
 
 /// `[cache]`: the files kept in memory.
@@ -416,6 +420,7 @@ overlay!(SiteKeys {
     plain_http,
     hsts,
     route,
+    rule,
 });
 overlay!(CacheKeys {
     file_size_max,

@@ -5,12 +5,14 @@
 
 pub mod keys;
 pub mod open;
+pub mod rules;
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use shortline_tls::names::Pattern;
 use shortline_web::files::FilesOptions;
+use shortline_web::rules::Rules;
 
 use super::options::SiteKeys;
 use super::root::{self, Root, SiteInput};
@@ -31,6 +33,8 @@ pub struct SiteSettings {
     pub files: FilesOptions,
     /// The routes to application servers.
     pub routes: Vec<RouteSettings>,
+    /// What it does with some requests.
+    pub rules: Rules,
     /// Its own certificate and key.
     pub certificate: Option<(PathBuf, PathBuf)>,
     /// What plain HTTP gets.
@@ -139,11 +143,12 @@ impl Site<'_> {
         let routes = routes::resolve(routes, names.first(), known)?;
         let root = root::resolve(&SiteInput {
             flags: self.flags,
-            site: &self.keys,
+            site: &self.about_files(),
             config: self.config,
-            has_routes: !routes.is_empty(),
+            has_routes: !routes.is_empty() || self.keys.rule.is_some(),
             place: self.place,
         })?;
+        let rules = self.rules(root.folder().is_some(), !routes.is_empty())?;
         let plain_http = match certificate {
             Some(_) => PlainHttp::Redirect,
             None => PlainHttp::Serve,
@@ -153,10 +158,25 @@ impl Site<'_> {
             root,
             files: files_options(&self.keys),
             routes,
+            rules,
             certificate,
             plain_http: self.keys.plain_http.unwrap_or(plain_http),
             hsts: self.keys.hsts,
         })
+    }
+
+    /// Without the keys that mean something without files, too.
+    fn about_files(&self) -> SiteKeys {
+        SiteKeys {
+            names: None,
+            tls_cert: None,
+            tls_key: None,
+            plain_http: None,
+            hsts: None,
+            route: None,
+            rule: None,
+            ..self.keys.clone()
+        }
     }
 
     fn names(&self) -> Result<Vec<Pattern>, String> {
@@ -167,6 +187,19 @@ impl Site<'_> {
             )),
             names => Ok(names.clone().unwrap_or_default()),
         }
+    }
+
+    fn rules(&self, has_files: bool, has_routes: bool) -> Result<Rules, String> {
+        let keys = self.keys.rule.as_deref().unwrap_or_default();
+        let named = |index: usize, problem: String| {
+            format!("{} {}: {problem}", (self.place)(false, "rule"), index + 1)
+        };
+        let mut rules = Vec::with_capacity(keys.len());
+        for (index, keys) in keys.iter().enumerate() {
+            let rule = keys.resolve(has_files, has_routes);
+            rules.push(rule.map_err(|problem| named(index, problem))?);
+        }
+        Rules::new(rules).map_err(|error| format!("{}: {error}", (self.place)(false, "rule")))
     }
 
     fn certificate(&self) -> Result<Option<(PathBuf, PathBuf)>, String> {

@@ -17,6 +17,7 @@ mod order;
 mod process;
 mod root;
 mod routes;
+mod rules;
 mod signals;
 mod sites;
 mod systemd;

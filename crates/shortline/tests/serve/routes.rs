@@ -19,7 +19,7 @@ use crate::tls;
 const LARGE_BYTES: usize = 1_000_000;
 
 /// An application that knows a few paths and else tells the request as it came.
-fn application() -> SocketAddr {
+pub fn application() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {

@@ -15,7 +15,7 @@ use crate::client::{Response, connect, exchange, parse, read_to_end};
 use crate::process::{PROGRAM, Server, Site};
 
 /// Starts a server with this file, in which `FOLDER` is the folder of the test.
-fn start(site: &Site, file: &str) -> Server {
+pub fn start(site: &Site, file: &str) -> Server {
     write(site, file);
     let mut command = Command::new(PROGRAM);
     command
@@ -31,7 +31,7 @@ fn write(site: &Site, file: &str) {
 }
 
 /// What the server says of a file that it refuses.
-fn refused(site: &Site, file: &str) -> String {
+pub fn refused(site: &Site, file: &str) -> String {
     write(site, file);
     let mut command = Command::new(PROGRAM);
     let ran = command

@@ -55,6 +55,7 @@ pub fn open(
             names: site.names.clone(),
             files: folders.open(site)?,
             routes: routes.clone(),
+            rules: site.rules.clone(),
             certificate,
             https_port: https_port.filter(|_| redirects),
             transport_security: site.hsts.as_ref().map(|hsts| hsts.0.clone()),

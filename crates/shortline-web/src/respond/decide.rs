@@ -1,0 +1,217 @@
+//! What the response to a request is: a file, a backend's answer, or what a rule or an error says.
+
+use std::fmt::Display;
+use std::sync::Arc;
+
+use http::header::{self, HeaderValue};
+use http::request::Parts;
+use http::{HeaderMap, Method, StatusCode};
+
+use super::{Tunnel, target};
+use crate::context::Connection;
+use crate::files::{Plan, PlanBody, RequestHead};
+use crate::outgoing::Content;
+use crate::place::{Place, Spot};
+use crate::proxy::routes::Route;
+use crate::proxy::{self, Proxied, Received, Trail};
+use crate::unwanted::{self, Unsound};
+
+/// A response that is decided.
+pub struct Decided {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub content: Content,
+    pub tunnel: Option<Box<Tunnel>>,
+}
+
+/// The answer, if it need not wait for a backend, a disk or the client.
+pub fn now(
+    connection: &Connection,
+    place: &Place,
+    head: &Parts,
+    body: &Received,
+    now_ns: u64,
+) -> Option<Decided> {
+    if let Place::Malformed(malformed) = place {
+        return Some(refusal(StatusCode::BAD_REQUEST, head, malformed).into());
+    }
+    if matches!(body, Received::Http1(body) if unwanted::has_chunks(head, body)) {
+        return None;
+    }
+    let spot = match place {
+        Place::At(spot) => spot,
+        Place::Answered(plan) => return Some(Plan::clone(plan).into()),
+        Place::Malformed(_) => return None,
+    };
+    let site = spot.site(connection);
+    let targets = spot.targets(connection, head);
+    if let Some(files) = &site.files {
+        for target in &targets {
+            let plan = files.respond_now(&with_target(head, target), now_ns)?;
+            if plan.status != StatusCode::NOT_FOUND {
+                return Some(Decided::from(plan).at(connection, spot));
+            }
+        }
+    }
+    if spot.route(connection, head).is_some() {
+        return None;
+    }
+    let plan = match &site.files {
+        Some(files) if targets.is_empty() => {
+            files.respond_now(&with_target(head, target(head)), now_ns)?
+        }
+        _ => without_files(head),
+    };
+    Some(Decided::from(plan).at(connection, spot))
+}
+
+/// The answer of a backend, or of a file that must be looked up on the disk.
+pub async fn later(
+    connection: Arc<Connection>,
+    place: Place,
+    client: u128,
+    head: Parts,
+    mut body: Received,
+    now_ns: u64,
+) -> Decided {
+    let spot = match place {
+        Place::At(spot) => spot,
+        Place::Answered(plan) => {
+            let unsound = pass_over(&connection, &head, &mut body).await;
+            return unsound.unwrap_or(*plan).into();
+        }
+        Place::Malformed(malformed) => {
+            return refusal(StatusCode::BAD_REQUEST, &head, &malformed).into();
+        }
+    };
+    let site = spot.site(&connection);
+    let targets = spot.targets(&connection, &head);
+    if let Some(files) = &site.files {
+        for target in &targets {
+            let plan = files.respond(&with_target(&head, target), now_ns).await;
+            if plan.status != StatusCode::NOT_FOUND {
+                return Decided::from(plan).at(&connection, &spot);
+            }
+        }
+    }
+    if let Some(route) = spot.route(&connection, &head) {
+        let decided = ask_backend(&connection, client, route, head, body).await;
+        return decided.at(&connection, &spot);
+    }
+    if let Some(refusal) = pass_over(&connection, &head, &mut body).await {
+        return refusal.into();
+    }
+    // `body` is dropped once the answer is ready; see `Responding::body`.
+    let plan = match &site.files {
+        Some(files) if targets.is_empty() => {
+            files
+                .respond(&with_target(&head, target(&head)), now_ns)
+                .await
+        }
+        _ => without_files(&head),
+    };
+    Decided::from(plan).at(&connection, &spot)
+}
+
+async fn ask_backend(
+    connection: &Arc<Connection>,
+    client: u128,
+    route: &Route,
+    head: Parts,
+    body: Received,
+) -> Decided {
+    let method = head.method.clone();
+    let mut trail = Trail::begin();
+    match proxy::ask(connection, client, route, head, body, &mut trail).await {
+        Ok(proxied) => {
+            trail.log_passed_on(route, proxied.status);
+            Decided::proxied(proxied, route)
+        }
+        Err(error) => {
+            trail.log_failed(route, &error);
+            error.plan(&method).into()
+        }
+    }
+}
+
+fn with_target<'a>(head: &'a Parts, target: &'a str) -> RequestHead<'a> {
+    RequestHead {
+        method: &head.method,
+        target,
+        headers: &head.headers,
+    }
+}
+
+impl Decided {
+    /// With what its site and rule say in each response.
+    fn at(mut self, connection: &Connection, spot: &Spot) -> Self {
+        spot.complete(connection, &mut self.headers);
+        self
+    }
+
+    fn proxied(proxied: Proxied, route: &Route) -> Self {
+        Self {
+            status: proxied.status,
+            headers: proxied.headers,
+            content: match proxied.body {
+                Some(relayed) => Content::Relayed(relayed),
+                None => PlanBody::Empty.into(),
+            },
+            tunnel: proxied.upgraded.map(|backend| {
+                Box::new(Tunnel {
+                    backend,
+                    idle_time_max: route.upstream.options.tunnel_idle_time_max,
+                })
+            }),
+        }
+    }
+}
+
+impl From<Plan> for Decided {
+    fn from(plan: Plan) -> Self {
+        Self {
+            status: plan.status,
+            headers: plan.headers,
+            content: plan.body.into(),
+            tunnel: None,
+        }
+    }
+}
+
+/// Reads and drops the chunks of a request for a file. `Some`: they are malformed.
+async fn pass_over(connection: &Connection, head: &Parts, body: &mut Received) -> Option<Plan> {
+    let Received::Http1(body) = body else {
+        return None;
+    };
+    if !unwanted::has_chunks(head, body) {
+        return None;
+    }
+    let time_max = connection.settings.limits.header_time_max;
+    let (status, why) = match unwanted::pass_over_chunks(body, time_max).await {
+        Ok(()) => return None,
+        Err(Unsound::Malformed) => (StatusCode::BAD_REQUEST, "the body's chunks are malformed"),
+        Err(Unsound::Late) => (StatusCode::REQUEST_TIMEOUT, "the body does not come"),
+    };
+    Some(refusal(status, head, &why))
+}
+
+/// The answer if no files are served and no route takes the request: nothing is there, except that
+/// the server exists (RFC 9110 9.3.7).
+fn without_files(head: &Parts) -> Plan {
+    if head.method == Method::OPTIONS && head.uri.path() == "*" {
+        return Plan {
+            status: StatusCode::NO_CONTENT,
+            headers: HeaderMap::new(),
+            body: PlanBody::Empty,
+        };
+    }
+    Plan::text(StatusCode::NOT_FOUND, &head.method)
+}
+
+/// The answer to a malformed request. Nothing after it can be trusted to be a request.
+fn refusal(status: StatusCode, head: &Parts, why: &dyn Display) -> Plan {
+    let mut plan = Plan::explained(status, &head.method, why);
+    let close = HeaderValue::from_static("close");
+    plan.headers.insert(header::CONNECTION, close);
+    plan
+}

@@ -1,0 +1,515 @@
+//! The rules of a site: what it does with some of its requests besides serving a file or passing them on.
+//!
+//! | a rule | |
+//! |---|---|
+//! | matches by | path, method, a header field; what it does not name matches all |
+//! | is applied | if it is the first that matches, in the order of the file; no other is |
+//! | refuses | clients that are not in its networks (403) |
+//! | answers | by a redirect or a short text |
+//! | changes | the target, the files that are tried, fields of request and response |
+//!
+//! Paths are compared as a file's are ([`pattern`]): decoded, with single slashes. So no spelling of a path gets round a rule. The
+//! target changes before it is looked up, whether it names a file or belongs to a route. The body of an answer is in memory, and
+//! its response a job of the link like all others.
+
+pub mod pattern;
+pub mod template;
+
+use std::net::IpAddr;
+
+use bytes::Bytes;
+use http::header::{HeaderName, HeaderValue, LOCATION};
+use http::request::Parts;
+use http::uri::PathAndQuery;
+use http::{HeaderMap, Method, StatusCode, Uri};
+use shortline_sched::Network;
+
+use crate::files::Plan;
+use crate::proxy::head::host_name;
+use crate::proxy::routes::is_below;
+use pattern::Pattern;
+use template::{Filling, Template};
+
+/// A rule; see the module's text.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Rule {
+    /// Which requests it is for.
+    pub when: When,
+    /// Only clients of these networks may go on. None: all.
+    pub allow: Vec<Network>,
+    /// Clients of these networks may not.
+    pub deny: Vec<Network>,
+    /// The answer, if it has one.
+    pub answer: Option<Answer>,
+    /// What the path becomes.
+    pub path: Option<PathChange>,
+    /// Targets of files that are tried in this order, before a route.
+    pub try_files: Vec<Template>,
+    /// Changes of the request's fields, for backends.
+    pub request: Changes,
+    /// Changes of the response's fields.
+    pub response: Changes,
+}
+
+/// Which requests a rule is for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct When {
+    /// Paths.
+    pub path: Option<Pattern>,
+    /// Methods. None: all.
+    pub methods: Vec<Method>,
+    /// A field, and its value if that matters.
+    pub header: Option<(HeaderName, Option<Pattern>)>,
+}
+
+/// An answer that needs neither a file nor a backend.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    /// Somewhere else.
+    Redirect {
+        /// Where.
+        to: Template,
+        /// How: 301, 302, 303, 307 or 308.
+        status: StatusCode,
+    },
+    /// A text.
+    Respond {
+        /// The status.
+        status: StatusCode,
+        /// The body, plain text.
+        body: Bytes,
+    },
+}
+
+/// A change of the path.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PathChange {
+    /// The whole target.
+    Rewrite(Template),
+    /// Without this beginning, if it has it.
+    Strip(String),
+}
+
+/// Changes of header fields: first those to remove, then those to set, then those to add.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Changes {
+    /// Fields to remove.
+    pub remove: Vec<HeaderName>,
+    /// Fields with the only value that they get.
+    pub set: Vec<(HeaderName, HeaderValue)>,
+    /// Fields with one more value.
+    pub add: Vec<(HeaderName, HeaderValue)>,
+}
+
+/// The rules of a site in their order.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Rules(Vec<Rule>);
+
+/// A rule that no request reaches.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "rule {later} never applies: rule {earlier} takes all of its requests; put it before that, or leave it out"
+)]
+pub struct Unreachable {
+    /// The number of the rule, from 1.
+    pub later: usize,
+    /// The number of the one before it.
+    pub earlier: usize,
+}
+
+/// What a rule makes of a request.
+pub enum Ruled {
+    /// The answer.
+    Answered(Plan),
+    /// It goes on, with another target if there is one.
+    Goes(Option<Uri>),
+}
+
+impl Rules {
+    /// The rules in their order.
+    ///
+    /// # Errors
+    /// [`Unreachable`]
+    pub fn new(rules: Vec<Rule>) -> Result<Self, Unreachable> {
+        for (later, rule) in rules.iter().enumerate() {
+            let earlier = rules[..later]
+                .iter()
+                .position(|before| before.when.covers(&rule.when));
+            if let Some(earlier) = earlier {
+                return Err(Unreachable {
+                    later: later + 1,
+                    earlier: earlier + 1,
+                });
+            }
+        }
+        Ok(Self(rules))
+    }
+
+    /// The first rule that matches, and its number.
+    pub fn find(&self, head: &Parts) -> Option<usize> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let path = pattern::canonical(head.uri.path());
+        self.0
+            .iter()
+            .position(|rule| rule.when.matches(head, &path))
+    }
+
+    /// A rule by its number.
+    pub fn get(&self, index: usize) -> &Rule {
+        &self.0[index]
+    }
+}
+
+impl When {
+    fn matches(&self, head: &Parts, path: &str) -> bool {
+        let is_path = || {
+            self.path
+                .as_ref()
+                .is_none_or(|pattern| pattern.matches(path))
+        };
+        let is_method = self.methods.is_empty() || self.methods.contains(&head.method);
+        is_method && is_path() && self.has_header(&head.headers)
+    }
+
+    fn has_header(&self, headers: &HeaderMap) -> bool {
+        let Some((name, wanted)) = &self.header else {
+            return true;
+        };
+        let mut values = headers.get_all(name).iter();
+        match wanted {
+            None => values.next().is_some(),
+            Some(wanted) => {
+                values.any(|value| value.to_str().is_ok_and(|value| wanted.matches(value)))
+            }
+        }
+    }
+
+    /// Whether all requests of `other` surely match this, too.
+    fn covers(&self, other: &Self) -> bool {
+        let has_path = match (&self.path, &other.path) {
+            (None, _) => true,
+            (Some(_), None) => false,
+            (Some(ours), Some(theirs)) => ours.covers(theirs),
+        };
+        let has_methods = self.methods.is_empty()
+            || !other.methods.is_empty()
+                && other
+                    .methods
+                    .iter()
+                    .all(|method| self.methods.contains(method));
+        let has_header = match (&self.header, &other.header) {
+            (None, _) => true,
+            (Some((ours, None)), Some((theirs, _))) => ours == theirs,
+            (ours, theirs) => ours == theirs,
+        };
+        has_path && has_methods && has_header
+    }
+}
+
+impl Rule {
+    /// Applies what comes before a file or backend is asked.
+    pub fn apply(&self, head: &Parts, client: IpAddr) -> Ruled {
+        if !self.permits(client) {
+            return Ruled::Answered(Plan::text(StatusCode::FORBIDDEN, &head.method));
+        }
+        if let Some(answer) = &self.answer {
+            let mut plan = self.answered(answer, head);
+            self.response.apply(&mut plan.headers);
+            return Ruled::Answered(plan);
+        }
+        let Some(change) = &self.path else {
+            return Ruled::Goes(None);
+        };
+        match self.changed(change, head) {
+            Some(uri) => Ruled::Goes(Some(uri)),
+            None => Ruled::Answered(Plan::text(StatusCode::BAD_REQUEST, &head.method)),
+        }
+    }
+
+    /// The targets of files to try, if there are some.
+    pub fn targets(&self, head: &Parts) -> impl Iterator<Item = String> {
+        let path = pattern::canonical(head.uri.path()).into_owned();
+        let query = head.uri.query().map(str::to_owned);
+        self.try_files.iter().map(move |template| {
+            template.fill(&Filling {
+                path: &path,
+                rest: "",
+                query: query.as_deref(),
+                host: "",
+            })
+        })
+    }
+
+    fn permits(&self, client: IpAddr) -> bool {
+        let has = |networks: &[Network]| networks.iter().any(|network| network.has(client));
+        !has(&self.deny) && (self.allow.is_empty() || has(&self.allow))
+    }
+
+    fn answered(&self, answer: &Answer, head: &Parts) -> Plan {
+        match answer {
+            Answer::Redirect { to, status } => {
+                let Ok(location) = HeaderValue::try_from(self.filled(to, head)) else {
+                    return Plan::text(StatusCode::BAD_REQUEST, &head.method);
+                };
+                let mut plan = Plan::text(*status, &head.method);
+                plan.headers.insert(LOCATION, location);
+                plan
+            }
+            Answer::Respond { status, body } => {
+                Plan::with_text(*status, &head.method, body.clone())
+            }
+        }
+    }
+
+    fn filled(&self, template: &Template, head: &Parts) -> String {
+        let path = pattern::canonical(head.uri.path());
+        let rest = self
+            .when
+            .path
+            .as_ref()
+            .and_then(|pattern| pattern.rest(&path));
+        template.fill(&Filling {
+            path: &path,
+            rest: rest.unwrap_or(""),
+            query: head.uri.query(),
+            host: host_name(head).unwrap_or(""),
+        })
+    }
+
+    /// The target that the change makes. `None`: it would be none.
+    fn changed(&self, change: &PathChange, head: &Parts) -> Option<Uri> {
+        let target = match change {
+            PathChange::Rewrite(template) => self.filled(template, head),
+            PathChange::Strip(beginning) => stripped(beginning, &head.uri)?,
+        };
+        let mut parts = head.uri.clone().into_parts();
+        parts.path_and_query = Some(target.parse::<PathAndQuery>().ok()?);
+        Uri::from_parts(parts).ok()
+    }
+}
+
+/// The target without the beginning of its path, which must end where a segment does. As sent, unless only another
+/// spelling of the path begins so.
+fn stripped(beginning: &str, uri: &Uri) -> Option<String> {
+    let target = uri.path_and_query()?.as_str();
+    if is_below(uri.path(), beginning) {
+        return Some(with_slash(&target[beginning.len()..]));
+    }
+    let path = pattern::canonical(uri.path());
+    if !is_below(&path, beginning) {
+        return Some(target.to_owned());
+    }
+    let rest = with_slash(&path[beginning.len()..]);
+    let query = uri.query().map(|query| format!("?{query}"));
+    Some(format!(
+        "{}{}",
+        template::encoded(&rest),
+        query.unwrap_or_default()
+    ))
+}
+
+fn with_slash(rest: &str) -> String {
+    match rest.starts_with('/') {
+        true => rest.to_owned(),
+        false => format!("/{rest}"),
+    }
+}
+
+impl Changes {
+    /// Applies the changes.
+    pub fn apply(&self, headers: &mut HeaderMap) {
+        for name in &self.remove {
+            headers.remove(name);
+        }
+        for (name, value) in &self.set {
+            headers.insert(name, value.clone());
+        }
+        for (name, value) in &self.add {
+            headers.append(name, value.clone());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use http::Request;
+
+    use super::*;
+
+    fn head(method: &str, uri: &str, fields: &[(&str, &str)]) -> Parts {
+        let mut request = Request::builder().method(method).uri(uri);
+        for (name, value) in fields {
+            request = request.header(*name, *value);
+        }
+        request.body(()).unwrap().into_parts().0
+    }
+
+    fn when(path: &str) -> When {
+        When {
+            path: Some(path.parse().unwrap()),
+            ..When::default()
+        }
+    }
+
+    fn rule(path: &str) -> Rule {
+        Rule {
+            when: when(path),
+            ..Rule::default()
+        }
+    }
+
+    const CLIENT: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 7));
+
+    #[test]
+    fn the_first_that_matches_counts_whatever_the_path_is_spelled_like() {
+        let of_method = When {
+            methods: vec![Method::POST],
+            ..when("/a/*")
+        };
+        let with_field = When {
+            header: Some(("x-a".parse().unwrap(), Some("b*".parse().unwrap()))),
+            ..When::default()
+        };
+        let rules = [of_method, when("/a/b"), when("/a/*"), with_field].map(|when| Rule {
+            when,
+            ..Rule::default()
+        });
+        let rules = Rules::new(rules.to_vec()).unwrap();
+        for (method, uri, field, found) in [
+            ("POST", "/a/b", "", Some(0)),
+            ("GET", "/a/b", "", Some(1)),
+            ("GET", "//a/%62", "", Some(1)),
+            ("GET", "/a/c?d", "", Some(2)),
+            ("GET", "/%61/", "", Some(2)),
+            ("GET", "/a", "", None),
+            ("GET", "/", "bc", Some(3)),
+            ("GET", "/", "cb", None),
+        ] {
+            let head = head(method, uri, &[("x-a", field)]);
+            assert_eq!(rules.find(&head), found, "{method} {uri}");
+        }
+    }
+
+    #[test]
+    fn a_rule_behind_one_that_takes_all_of_it_is_refused() {
+        let unreachable = |rules: &[Rule]| Rules::new(rules.to_vec()).err();
+        let told = unreachable(&[rule("/b"), rule("/a/*"), rule("/a/b")]);
+        assert_eq!(
+            told,
+            Some(Unreachable {
+                later: 3,
+                earlier: 2
+            })
+        );
+        assert!(unreachable(&[Rule::default(), rule("/a")]).is_some());
+        assert_eq!(
+            unreachable(&[rule("/a/b"), rule("/a/*"), Rule::default()]),
+            None
+        );
+        let posts = Rule {
+            when: When {
+                methods: vec![Method::POST],
+                ..when("/a")
+            },
+            ..Rule::default()
+        };
+        assert_eq!(unreachable(&[posts.clone(), rule("/a")]), None);
+        assert!(unreachable(&[rule("/a"), posts]).is_some());
+    }
+
+    fn location(rule: &Rule, uri: &str) -> String {
+        match rule.apply(&head("GET", uri, &[("host", "a.example:81")]), CLIENT) {
+            Ruled::Answered(plan) => plan.headers[LOCATION].to_str().unwrap().to_owned(),
+            Ruled::Goes(_) => panic!("no answer"),
+        }
+    }
+
+    #[test]
+    fn a_redirect_is_filled_and_leads_nowhere_else() {
+        let to = |path, to: &str| Rule {
+            answer: Some(Answer::Redirect {
+                to: to.parse().unwrap(),
+                status: StatusCode::FOUND,
+            }),
+            ..rule(path)
+        };
+        let moved = to("/old/*", "https://new.example/{rest}{query}");
+        assert_eq!(
+            location(&moved, "/old/a%20b/c?d=e"),
+            "https://new.example/a%20b/c?d=e"
+        );
+        let same = to("*", "{path}x");
+        // Not `//evil.example/x`, which would be another host.
+        assert_eq!(location(&same, "//evil.example/"), "/evil.example/x");
+        let host = to("*", "https://www.{host}{path}");
+        assert_eq!(
+            location(&host, "/%0d%0aset-cookie:a"),
+            "https://www.a.example/%0D%0Aset-cookie%3Aa"
+        );
+    }
+
+    #[test]
+    fn networks_are_let_in_or_kept_out() {
+        let mut guarded = rule("*");
+        guarded.allow = vec!["192.0.2.0/24".parse().unwrap()];
+        let asks = |rule: &Rule| match rule.apply(&head("GET", "/", &[]), CLIENT) {
+            Ruled::Answered(plan) => Some(plan.status.as_u16()),
+            Ruled::Goes(_) => None,
+        };
+        assert_eq!(asks(&guarded), None);
+        guarded.deny = vec!["192.0.2.7".parse().unwrap()];
+        assert_eq!(asks(&guarded), Some(403));
+        guarded.deny.clear();
+        guarded.allow = vec!["10.0.0.0/8".parse().unwrap()];
+        assert_eq!(asks(&guarded), Some(403));
+    }
+
+    #[test]
+    fn the_target_changes_and_keeps_what_is_not_named() {
+        let target = |change, uri| {
+            let rule = Rule {
+                path: Some(change),
+                ..rule("/api/*")
+            };
+            match rule.apply(&head("GET", uri, &[]), CLIENT) {
+                Ruled::Goes(uri) => uri.unwrap().to_string(),
+                Ruled::Answered(_) => panic!("an answer"),
+            }
+        };
+        let strip = || PathChange::Strip("/api".to_owned());
+        assert_eq!(target(strip(), "/api/a%2Fb?c"), "/a%2Fb?c");
+        assert_eq!(target(strip(), "http://h/api/a"), "http://h/a");
+        assert_eq!(target(strip(), "/api?c"), "/?c");
+        assert_eq!(target(strip(), "/apiary"), "/apiary");
+        assert_eq!(target(strip(), "/%61pi/a%20b?c"), "/a%20b?c");
+        let rewrite = PathChange::Rewrite("/v2/{rest}{query}".parse().unwrap());
+        assert_eq!(target(rewrite, "/api/a%20b?c"), "/v2/a%20b?c");
+    }
+
+    #[test]
+    fn fields_are_removed_then_set_then_added() {
+        let value = HeaderValue::from_static;
+        let name = |text: &'static str| HeaderName::from_static(text);
+        let changes = Changes {
+            remove: vec![name("a")],
+            set: vec![(name("b"), value("2"))],
+            add: vec![(name("c"), value("2")), (name("a"), value("new"))],
+        };
+        let mut headers = HeaderMap::new();
+        for field in ["a", "b", "c"] {
+            headers.insert(field, value("1"));
+        }
+        changes.apply(&mut headers);
+        let of = |field| -> Vec<&str> {
+            let values = headers.get_all(field).iter();
+            values.map(|value| value.to_str().unwrap()).collect()
+        };
+        assert_eq!(
+            (of("a"), of("b"), of("c")),
+            (vec!["new"], vec!["2"], vec!["1", "2"])
+        );
+    }
+}

@@ -2,9 +2,10 @@
 //!
 //! The path of a request: [`server`] accepts a connection and enters it in the `watch` registry.
 //! `connection` finds out which protocol it speaks. `http1` (on hyper) or `http2` (on h2) reads a
-//! request. `respond` finds the one of the [`sites`] that answers, asks its [`files`] for the response and the link when it may start. `outgoing`
-//! reads and hands over one quantum per grant. `account` counts and logs it. Requests below a route
-//! of the [`proxy`] go to an application server instead; its response leaves the same way.
+//! request. `place` finds which of the [`sites`] it is for, and which of its [`rules`]. `respond` asks the site's
+//! [`files`] for the response and the link when it may start. `outgoing` reads and hands over one quantum per
+//! grant. `account` counts and logs it. Requests below a route of the [`proxy`] go to an application server
+//! instead; its response leaves the same way.
 //!
 //! This crate knows HTTP and files. The link decides the order in which responses leave.
 #![forbid(unsafe_code)]

@@ -39,7 +39,7 @@ pub fn find(connection: &Connection, head: &Parts) -> Place {
     }
     let number = match sites::of_request(connection, head) {
         Ok(number) => number,
-        Err(refusal) => return Place::Answered(Box::new(refusal)),
+        Err(refusal) => return Place::Answered(refusal),
     };
     let site = connection.settings.sites.get(number);
     let rule = site.rules.find(head);
@@ -49,7 +49,7 @@ pub fn find(connection: &Connection, head: &Parts) -> Place {
         Some(Ruled::Goes(uri)) => uri,
         Some(Ruled::Answered(mut plan)) => {
             site.complete(connection.secure, &mut plan.headers);
-            return Place::Answered(Box::new(plan));
+            return Place::Answered(plan);
         }
     };
     Place::At(Spot {

@@ -163,22 +163,22 @@ impl Site {
 ///
 /// # Errors
 /// The answer.
-pub fn of_request(connection: &Connection, head: &Parts) -> Result<SiteNumber, Plan> {
+pub fn of_request(connection: &Connection, head: &Parts) -> Result<SiteNumber, Box<Plan>> {
     let sites = &connection.settings.sites;
     let host = host_name(head).unwrap_or_default();
     let Some(number) = sites.find(host) else {
-        return Err(Plan::text(StatusCode::NOT_FOUND, &head.method));
+        return Err(Plan::text(StatusCode::NOT_FOUND, &head.method).into());
     };
     let site = sites.get(number);
     if connection.secure {
         let shown = connection.shown.get().copied().flatten();
         return match shown == Some(number) || sites.has_shown(shown, site) {
             true => Ok(number),
-            false => Err(Plan::text(StatusCode::MISDIRECTED_REQUEST, &head.method)),
+            false => Err(Plan::text(StatusCode::MISDIRECTED_REQUEST, &head.method).into()),
         };
     }
     match site.https_port {
-        Some(port) => Err(redirect(host, port, head)),
+        Some(port) => Err(redirect(host, port, head).into()),
         None => Ok(number),
     }
 }

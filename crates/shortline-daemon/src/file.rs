@@ -45,6 +45,12 @@ impl FileError {
     }
 }
 
+/// The keys of a program, as read from a file.
+pub trait Keys: DeserializeOwned {
+    /// What keys of other programs are called here: the key there, and what to write instead.
+    const ELSEWHERE: &'static [(&'static str, &'static str)] = &[];
+}
+
 /// A file's content with its text, to name lines of it.
 #[derive(Clone, Debug, Default)]
 pub struct Source {
@@ -56,7 +62,7 @@ pub struct Source {
 ///
 /// # Errors
 /// [`FileError`]
-pub fn read<T: DeserializeOwned>(path: &Path) -> Result<(T, Source), FileError> {
+pub fn read<T: Keys>(path: &Path) -> Result<(T, Source), FileError> {
     let unreadable = |source| FileError::Unreadable {
         path: path.to_owned(),
         source,
@@ -74,9 +80,7 @@ pub fn read<T: DeserializeOwned>(path: &Path) -> Result<(T, Source), FileError> 
 ///
 /// # Errors
 /// [`FileError`]
-pub fn read_if_named<T: DeserializeOwned + Default>(
-    path: Option<&Path>,
-) -> Result<(T, Source), FileError> {
+pub fn read_if_named<T: Keys + Default>(path: Option<&Path>) -> Result<(T, Source), FileError> {
     path.map_or_else(|| Ok(<(T, Source)>::default()), read)
 }
 
@@ -84,12 +88,13 @@ pub fn read_if_named<T: DeserializeOwned + Default>(
 ///
 /// # Errors
 /// [`FileError::Content`]
-pub fn parse<T: DeserializeOwned>(path: &Path, text: String) -> Result<(T, Source), FileError> {
+pub fn parse<T: Keys>(path: &Path, text: String) -> Result<(T, Source), FileError> {
     let source = Source {
         path: path.to_owned(),
         text,
     };
-    let file = toml::from_str(&source.text).map_err(|error| source.content_error(&error))?;
+    let file =
+        toml::from_str(&source.text).map_err(|error| source.content_error(&error, T::ELSEWHERE))?;
     Ok((file, source))
 }
 
@@ -128,7 +133,7 @@ impl Source {
         format!("{}{line}: {table}.{key}", self.path.display())
     }
 
-    fn content_error(&self, error: &toml::de::Error) -> FileError {
+    fn content_error(&self, error: &toml::de::Error, elsewhere: &[(&str, &str)]) -> FileError {
         let offset = error.span().map_or(0, |span| span.start);
         let key = toml_text::key(&self.text, offset);
         let key = key.map_or_else(String::new, |key| format!(" {key}:"));
@@ -138,16 +143,67 @@ impl Source {
                 self.path.display(),
                 toml_text::line(&self.text, offset)
             ),
-            problem: format!("{key} {}", error.message().replace('\n', "; "))
-                .trim_start()
-                .to_owned(),
+            problem: format!(
+                "{key} {}",
+                explained(error.message(), elsewhere).replace('\n', "; ")
+            )
+            .trim_start()
+            .to_owned(),
         }
     }
+}
+
+/// What serde says of an unknown key, with what was perhaps meant.
+fn explained(message: &str, elsewhere: &[(&str, &str)]) -> String {
+    let in_ticks: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
+    let (Some((unknown, known)), true) =
+        (in_ticks.split_first(), message.starts_with("unknown field"))
+    else {
+        return message.to_owned();
+    };
+    let (what, expected) = message.split_once(", ").unwrap_or((message, ""));
+    let here = elsewhere.iter().find(|(there, _)| there == unknown);
+    let meant = match here {
+        Some((_, here)) => format!("here it is {here}"),
+        None => match nearest(unknown, known) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => return message.to_owned(),
+        },
+    };
+    format!("{what}: {meant}; {expected}")
+}
+
+/// The known key that differs by a few letters.
+fn nearest<'a>(unknown: &str, known: &[&'a str]) -> Option<&'a str> {
+    let unknown = unknown.replace('_', "-");
+    let distances = known
+        .iter()
+        .map(|known| (strsim::osa_distance(&unknown, known), *known));
+    let (distance, near) = distances.min_by_key(|(distance, _)| *distance)?;
+    (distance <= 1 + unknown.len() / 4).then_some(near)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_unknown_key_comes_with_what_was_perhaps_meant() {
+        let told = |unknown: &str| {
+            let message = format!("unknown field `{unknown}`, expected one of `tls-cert`, `names`");
+            explained(&message, &[("server_name", "`names`")])
+        };
+        let expected = "expected one of `tls-cert`, `names`";
+        let near = format!("unknown field `tls_crt`: did you mean `tls-cert`?; {expected}");
+        assert_eq!(told("tls_crt"), near);
+        let here = format!("unknown field `server_name`: here it is `names`; {expected}");
+        assert_eq!(told("server_name"), here);
+        assert_eq!(
+            told("colour"),
+            format!("unknown field `colour`, {expected}")
+        );
+        assert_eq!(explained("invalid type", &[]), "invalid type");
+    }
 
     #[test]
     fn a_place_names_the_line_of_a_key() {

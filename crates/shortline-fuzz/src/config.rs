@@ -16,6 +16,10 @@ mod serve {
         pub mod keys;
         mod values;
     }
+    pub mod sites {
+        pub mod keys;
+        pub mod rules;
+    }
 }
 
 /// Reads a whole file. An error must name the file and fit on one line.

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use serde::Deserialize;
+use shortline_daemon::file::Keys;
 
 use super::gate::options::GateOptions;
 use super::serve::options::{
@@ -50,6 +51,42 @@ pub struct Listen {
     pub tls_cert: Option<PathBuf>,
     /// Its key, PEM.
     pub tls_key: Option<PathBuf>,
+}
+
+impl Keys for File {
+    const ELSEWHERE: &'static [(&'static str, &'static str)] = &[
+        (
+            "location",
+            "a `[[route]]`, or a `[[site.rule]]` with `path`",
+        ),
+        ("proxy_pass", "`upstream` of a `[[route]]`"),
+        ("reverse_proxy", "`upstream` of a `[[route]]`"),
+        ("server", "a `[[site]]`"),
+        ("server_name", "`names` of a `[[site]]`"),
+        ("file_server", "`root` of `[site]`"),
+        (
+            "alias",
+            "`root` of a `[[site]]`, or `rewrite` of a `[[site.rule]]`",
+        ),
+        ("autoindex", "`listing` of `[site]`"),
+        ("ssl_certificate", "`tls-cert`"),
+        ("ssl_certificate_key", "`tls-key`"),
+        ("return", "`redirect` or `respond` of a `[[site.rule]]`"),
+        ("redir", "`redirect` of a `[[site.rule]]`"),
+        ("handle_path", "`strip-prefix` of a `[[site.rule]]`"),
+        ("try_files", "`try-files` of a `[[site.rule]]`"),
+        ("add_header", "`headers` of a `[[site.rule]]`"),
+        ("header", "`headers` of a `[[site.rule]]`"),
+        ("proxy_set_header", "`request-headers` of a `[[site.rule]]`"),
+        ("expires", "`cache-control` of a `[[site.rule]]`"),
+        ("cache-file-size-max", "`file-size-max` of `[cache]`"),
+        ("cache-size-max", "`size-max` of `[cache]`"),
+        ("cache-files-max", "`files-max` of `[cache]`"),
+        ("cache-open-files-max", "`open-files-max` of `[cache]`"),
+        ("access_log", "`access` of `[log]`"),
+        ("pool_mode", "`pool` of `[gate]`"),
+        ("auth_file", "`pool-users` of `[gate]`"),
+    ];
 }
 
 impl Listen {
@@ -104,6 +141,18 @@ mod tests {
             "{error}"
         );
         assert!(error.contains("`connections-max`"), "{error}");
+    }
+
+    #[test]
+    fn a_key_of_another_server_is_told_with_ours() {
+        let error = error_of("[[site]]\nserver_name = \"a\"\n");
+        let told = "site.toml:2: site.server_name: unknown field `server_name`: here it is `names` of a `[[site]]`;";
+        assert!(error.starts_with(told), "{error}");
+        let error = error_of("[site]\ncache-size-max = \"1MB\"\n");
+        assert!(
+            error.contains("here it is `size-max` of `[cache]`"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -272,7 +272,7 @@ fn sites_that_contradict_each_other_are_refused_with_a_remedy() {
         ),
         (
             format!("[[site]]\n{root}cache-size-max = \"1MB\"\n"),
-            "a.toml:5: site.cache-size-max: unknown field",
+            "a.toml:5: site.cache-size-max: unknown field `cache-size-max`: here it is `size-max` of `[cache]`",
         ),
         (
             "[[site]]\nnames = [\"a\"]\n".to_owned(),

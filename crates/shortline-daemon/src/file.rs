@@ -9,7 +9,7 @@ use shortline_command::toml_text;
 use toml::de::{DeTable, DeValue};
 
 /// The most bytes a configuration file may have.
-const FILE_BYTES_MAX: u64 = 1 << 20;
+const FILE_BYTES_MAX: u64 = 16 << 20;
 
 /// A file that says nothing usable.
 #[derive(Debug, thiserror::Error)]

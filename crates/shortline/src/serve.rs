@@ -58,7 +58,7 @@ pub struct Args {
     tls_key: Option<PathBuf>,
     /// Read options from this TOML file; flags override it, SIGHUP reads it again
     ///
-    /// At most 1MiB.
+    /// At most 16MiB.
     #[arg(long, value_name = "FILE", help_heading = "Addresses")]
     config: Option<PathBuf>,
     #[command(flatten)]

@@ -61,6 +61,13 @@ pub struct Args {
     /// At most 16MiB.
     #[arg(long, value_name = "FILE", help_heading = "Addresses")]
     config: Option<PathBuf>,
+    /// Only check the configuration, with the folders and certificates that it names, and say what it
+    /// serves; the exit code is 0 if it is sound
+    ///
+    /// Nothing is listened on, and a running server does not notice. 2 is for a wrong value, 1 for a file that
+    /// cannot be used.
+    #[arg(long, help_heading = "Addresses")]
+    check: bool,
     #[command(flatten)]
     uplink: UplinkOptions,
     #[command(flatten)]
@@ -87,6 +94,7 @@ Examples:
   shortline serve /srv/www                          at port 8080, the rate is found out
   shortline serve /srv/www --uplink 100mbit         paced at the uplink's rate
   shortline serve --config /etc/shortline.toml
+  shortline serve --config /etc/shortline.toml --check
 
 Rates read 10mbit or 1.5gbit, sizes 64KiB or 2MB, times 500ms or 2s.
 Files are served from ROOT, or from `root` in the file, and from nowhere else: a file without
@@ -100,6 +108,9 @@ responses finish, a second one stops at once.";
 /// [`CommandError`], one line.
 pub fn run(args: Args) -> Result<(), CommandError> {
     let settings = settings::read(&args)?;
+    if args.check {
+        return process::run(LogFormat::Text, running::check(&settings));
+    }
     // Connections have their own threads. The runtime's thread wakes the pacer and answers the
     // admin endpoint.
     process::run(LogFormat::Text, running::run(args, settings))

@@ -27,12 +27,12 @@ const END: &str = "<!-- end of flags -->\n";
 /// The tables of docs/configuration.md, by what their markers say.
 pub(super) fn of_configuration(program: &Command) -> BTreeMap<String, String> {
     let serve = found(program, "serve");
-    // The last one, `--config`, has no key.
+    // The last two, `--config` and `--check`, have no key.
     let addresses = with_heading(serve, "Addresses");
     // Only the file has `tls`.
     let listen = keys::<Listen>().into_iter().filter(|key| *key != "tls");
     let listen = listen.map(|key| format!("`{key}`"));
-    let keys_of_listen = listen.chain([String::new()]).collect();
+    let keys_of_listen = listen.chain([String::new(), String::new()]).collect();
     let mut admin = rows::<AdminOptions>("admin.");
     admin.extend(rows::<LogOptions>("log."));
     let install = found(found(program, "uplink"), "install");

@@ -63,6 +63,29 @@ pub async fn run(args: Args, settings: Settings) -> Result<(), CommandError> {
     }
 }
 
+/// Opens all that `settings` name, except addresses and logs, and prints what would be served.
+///
+/// # Errors
+/// [`CommandError::Failure`]: a folder or certificate cannot be used.
+pub async fn check(settings: &Settings) -> Result<(), CommandError> {
+    let routes = open_routes(settings, &OpenRoutes::default())?;
+    open_sites(
+        settings,
+        &routes,
+        https_port(
+            settings
+                .listen
+                .iter()
+                .filter_map(|listen| listen.speaks_tls().then_some(listen.address)),
+        ),
+    )?;
+    for listen in &settings.listen {
+        load_key(listen)?;
+    }
+    println!("sound: {}", start_line::render(settings));
+    Ok(())
+}
+
 /// A link, and the task that makes its grants.
 struct RunningLink {
     link: Arc<Link>,
@@ -110,7 +133,7 @@ impl Running {
         // ready.
         let link = start_link(&settings, &ports)?;
         let routes = open_routes(&settings, &OpenRoutes::default())?;
-        let opened = open_sites(&settings, &routes, &ports)?;
+        let opened = open_sites(&settings, &routes, https_port(secure(&ports)))?;
         named.replace(opened.certificates);
         let web = WebSettings {
             sites: opened.sites,
@@ -186,7 +209,7 @@ impl Running {
             true => self.routes.lock().clone(),
             false => open_routes(&settings, &self.routes.lock())?,
         };
-        let opened = open_sites(&settings, &routes, &self.ports)?;
+        let opened = open_sites(&settings, &routes, https_port(secure(&self.ports)))?;
 
         self.named.replace(opened.certificates);
         for (certificate, key) in keys {
@@ -353,22 +376,23 @@ fn refuse_new_addresses(old: &Settings, new: &Settings) -> Result<(), CommandErr
 fn open_sites(
     settings: &Settings,
     routes: &OpenRoutes,
-    ports: &[Port],
+    https_port: Option<u16>,
 ) -> Result<OpenSites, CommandError> {
-    let https_port = https_port(ports);
     sites::open::open(&settings.sites, &settings.cache, &routes.routes, https_port)
         .map_err(CommandError::failure)
 }
 
 /// The port to which plain HTTP is redirected: 443 if that speaks TLS, else the first that does.
-fn https_port(ports: &[Port]) -> Option<u16> {
-    let with_tls = ports.iter().filter(|port| port.listen.speaks_tls());
-    let mut numbers = with_tls.filter_map(|port| port.socket.local_addr().ok());
-    let first = numbers.next()?.port();
-    let default = numbers
-        .map(|address| address.port())
-        .find(|port| *port == 443);
-    Some(default.unwrap_or(first))
+fn https_port(secure: impl Iterator<Item = SocketAddr>) -> Option<u16> {
+    let mut ports = secure.map(|address| address.port());
+    let first = ports.next()?;
+    Some(ports.find(|port| *port == 443).unwrap_or(first))
+}
+
+/// The addresses that speak TLS.
+fn secure(ports: &[Port]) -> impl Iterator<Item = SocketAddr> {
+    let secure = ports.iter().filter(|port| port.listen.speaks_tls());
+    secure.filter_map(|port| port.socket.local_addr().ok())
 }
 
 fn open_routes(settings: &Settings, before: &OpenRoutes) -> Result<OpenRoutes, CommandError> {

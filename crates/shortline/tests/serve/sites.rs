@@ -238,6 +238,42 @@ fn a_reload_adds_sites_and_certificates() {
 }
 
 #[test]
+fn a_configuration_is_checked_without_being_served() {
+    let site = Site::new();
+    certificate(&site, "one", &["one.example"]);
+    folder(&site, "one");
+    let file = "[[listen]]\naddress = \"127.0.0.1:1\"\ntls = true\n[[site]]\nnames = [\"one.example\"]\n\
+        root = \"FOLDER/one\"\ntls-cert = \"FOLDER/one.crt\"\ntls-key = \"FOLDER/one.key\"\n";
+    let check = |file: &str| {
+        write(&site, file);
+        let mut command = Command::new(PROGRAM);
+        command
+            .args(["serve", "--check", "--config"])
+            .arg(site.beside("a.toml"));
+        let output = command.output().unwrap();
+        let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+        (output.status.code().unwrap(), said)
+    };
+    let (code, said) = check(file);
+    assert!(
+        code == 0 && said.starts_with("sound: files of "),
+        "{code}: {said}"
+    );
+    let (code, said) = check(&file.replace("root", "rooot"));
+    assert!(
+        code == 2 && said.contains("did you mean `root`?"),
+        "{code}: {said}"
+    );
+    let (code, said) = check(&file.replace("FOLDER/one\"", "FOLDER/none\""));
+    assert!(code == 1 && said.contains("none"), "{code}: {said}");
+    let (code, said) = check(&file.replace("one.example", "two.example"));
+    assert!(
+        code == 1 && said.contains("not for two.example"),
+        "{code}: {said}"
+    );
+}
+
+#[test]
 fn sites_that_contradict_each_other_are_refused_with_a_remedy() {
     let site = Site::new();
     let listen = "[[listen]]\naddress = \"127.0.0.1:0\"\n";

@@ -7,6 +7,7 @@
 //! | `backend` | a connection of the gate's own, and its state |
 //! | `track` | the changes that the server reports |
 //! | `settings`, `leaving` | a session's settings, and what pins it |
+//! | `prepared`, `execute` | prepared statements that sessions share, and their executions |
 //! | `kill` | KILL by the numbers that clients were given |
 //! | `protocol` | both directions of a session |
 //!
@@ -16,9 +17,11 @@
 
 mod backend;
 mod entry;
+mod execute;
 mod greeting;
 mod kill;
 pub mod leaving;
+mod prepared;
 mod protocol;
 mod secrets;
 pub mod settings;
@@ -39,6 +42,7 @@ use crate::relay::RelayConfig;
 use crate::relay::tls::UpstreamTls;
 use backend::{Backend, Kind};
 use greeting::Server;
+use prepared::Table;
 
 pub(super) use entry::open;
 pub use secrets::{Stored, Users};
@@ -69,6 +73,7 @@ pub struct Pool {
     server: Mutex<Option<Server>>,
     /// Kinds and databases in which a session could begin.
     places: Mutex<HashSet<(Arc<Kind>, String)>>,
+    statements: Arc<Table>,
     next_id: AtomicU32,
     /// The sessions, by the numbers that their clients got.
     targets: Mutex<HashMap<u32, Arc<Target>>>,
@@ -111,6 +116,7 @@ impl Pool {
             tls: relay.upstream_tls.clone(),
             server: Mutex::default(),
             places: Mutex::default(),
+            statements: Arc::default(),
             next_id: AtomicU32::new(FIRST_ID),
             targets: Mutex::default(),
             secret: crate::postgres::scram::random(),
@@ -141,8 +147,7 @@ impl Pooling for Pool {
         &self.common
     }
 
-    /// No statements are shared, because a session with prepared statements is pinned.
     fn shared_statements(&self) -> usize {
-        0
+        self.statements.len()
     }
 }

@@ -11,6 +11,8 @@ mod login;
 mod memory;
 mod passing;
 mod pool;
+mod pool_prepared;
+mod pool_prepared_raw;
 mod pool_state;
 mod raw;
 mod replicas;

@@ -326,7 +326,7 @@ pub struct GateOptions {
     /// Close a connection to the backend that nobody has used for so long [default: 10min]
     #[arg(long, value_name = "TIME", help_heading = "Pool")]
     pub pool_idle_max: Option<Span>,
-    /// Prepared statements that a connection to the backend keeps (postgres) [default: 200]
+    /// Prepared statements that a connection to the backend keeps [default: 200]
     ///
     /// Beyond them the one used longest ago is closed.
     #[arg(long, value_name = "N", help_heading = "Pool")]

@@ -12,6 +12,7 @@ use crate::classify::ClientNames;
 use crate::handover::{Blob, PostgresState};
 use crate::postgres::Shared;
 use crate::postgres::pool::login::Kind;
+use crate::postgres::pool::prepared::Notes;
 use crate::postgres::pool::settings::Settings;
 use crate::postgres::pool::{Pool, Target};
 
@@ -103,7 +104,7 @@ impl Pooled {
         session.settings = unpacked(&state.settings);
         let unnamed = state.unnamed.map(|body| (Blob::default(), body));
         for (name, body) in unnamed.into_iter().chain(state.named) {
-            let statement = session.member.pool.statements.enter(&body.0);
+            let statement = session.member.pool.statements.enter(&body.0[..], Notes::of);
             session.know(&name.0, statement);
         }
         Ok(session)

@@ -4,6 +4,7 @@
 //! | part | what it does |
 //! |---|---|
 //! | `secrets`, `greeting`, `entry` | authentication of a client, and the start of its session |
+//! | `arrived` | a session that comes from another process |
 //! | `backend` | a connection of the gate's own, and its state |
 //! | `track` | the changes that the server reports |
 //! | `settings`, `leaving` | a session's settings, and what pins it |
@@ -15,6 +16,7 @@
 //! with other state keeps its connection (is *pinned*) until that state is gone, or until the session ends or resets
 //! itself. In the last two cases the connection is reset (`COM_RESET_CONNECTION`).
 
+mod arrived;
 mod backend;
 mod entry;
 mod execute;
@@ -44,11 +46,13 @@ use backend::{Backend, Kind};
 use greeting::Server;
 use prepared::Table;
 
+pub(super) use arrived::go_on;
 pub(super) use entry::open;
+pub(super) use protocol::Pooled;
 pub use secrets::{Stored, Users};
 
-/// The first number that a client gets. It is far above the servers' numbers, which start at 1.
-const FIRST_ID: u32 = 0x8000_0000;
+/// The bit that all numbers of clients have. They are far above the servers' numbers, which start at 1.
+const ID_BIT: u32 = 0x8000_0000;
 /// The most places that are remembered.
 const PLACES_MAX: usize = 1024;
 
@@ -117,7 +121,8 @@ impl Pool {
             server: Mutex::default(),
             places: Mutex::default(),
             statements: Arc::default(),
-            next_id: AtomicU32::new(FIRST_ID),
+            // Another process may hand sessions over that keep their numbers.
+            next_id: AtomicU32::new(u32::from_le_bytes(crate::postgres::scram::random())),
             targets: Mutex::default(),
             secret: crate::postgres::scram::random(),
         })
@@ -133,9 +138,14 @@ impl Pool {
         self.common.watch(&self.tls, Stored::login).await;
     }
 
-    /// The next number for a session. Numbers repeat after 2^31 sessions.
+    /// The next number for a session, of those that none has.
     fn new_id(&self) -> u32 {
-        self.next_id.fetch_add(1, Ordering::Relaxed) | FIRST_ID
+        loop {
+            let id = self.next_id.fetch_add(1, Ordering::Relaxed) | ID_BIT;
+            if !self.targets.lock().contains_key(&id) {
+                return id;
+            }
+        }
     }
 }
 

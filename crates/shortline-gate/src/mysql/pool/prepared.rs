@@ -165,6 +165,21 @@ impl OfClient {
         self.known.get_mut(&number)
     }
 
+    /// All of them, by number.
+    pub fn all(&self) -> impl Iterator<Item = (u32, &Mine)> {
+        self.known.iter().map(|(number, mine)| (*number, mine))
+    }
+
+    /// The number of the last one that was prepared.
+    pub fn last(&self) -> Option<u32> {
+        self.last
+    }
+
+    /// Sets which was prepared last.
+    pub fn set_last(&mut self, last: Option<u32>) {
+        self.last = last;
+    }
+
     /// The number of statements.
     pub fn len(&self) -> usize {
         self.known.len()
@@ -187,11 +202,6 @@ impl OfClient {
         }
         self.known.insert(number, mine);
         self.last = Some(number);
-    }
-
-    /// Notes that a statement could not be prepared. It was the last one.
-    pub fn not_prepared(&mut self) {
-        self.last = None;
     }
 
     /// Forgets a statement that the client closes. Returns the server's, if it was the session's alone.
@@ -280,7 +290,7 @@ mod tests {
             client.add(number, mine(&table, text, None));
         }
         assert_eq!((client.number(LAST), client.number(1)), (Some(2), Some(1)));
-        client.not_prepared();
+        client.set_last(None);
         assert_eq!((client.number(LAST), client.len()), (None, 2));
         client.clear();
         assert_eq!(

@@ -12,6 +12,7 @@
 
 mod binary;
 mod lending;
+mod moving;
 mod reads;
 mod statements;
 mod to_client;
@@ -27,6 +28,7 @@ use super::prepared::OfClient;
 use super::settings::{Names, Settings};
 use super::{Pool, Target};
 use crate::classify::{Class, ClientNames};
+use crate::handover::{ProtocolState, Stay};
 use crate::mysql::Shared;
 use crate::mysql::complaint::Complaint;
 use crate::mysql::packet::{HEADER_BYTES, Scanner, packet};
@@ -367,6 +369,15 @@ impl Protocol for Pooled {
 
     fn retire(&mut self, server: Side) {
         self.give_up(server);
+    }
+
+    fn stays(&self) -> Option<Stay> {
+        let is_bound = self.pin.is_some() || self.held.is_some();
+        is_bound.then_some(Stay::Pinned)
+    }
+
+    fn state(&self) -> Option<ProtocolState> {
+        Some(ProtocolState::Mysql(self.pack()))
     }
 }
 

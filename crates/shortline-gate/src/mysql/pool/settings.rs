@@ -10,6 +10,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::handover::Variable;
 use crate::mysql::ask::Row;
 
 /// The variables of character sets, in the order in which they are set. Setting a connection's character set also
@@ -181,6 +182,26 @@ impl Settings {
             }
         }
         Some(())
+    }
+
+    /// All of them, for another process.
+    pub fn pack(&self) -> Vec<Variable> {
+        let values = self.0.iter();
+        values
+            .map(|(name, value)| ((*name).to_owned(), value.as_deref().map(str::to_owned)))
+            .collect()
+    }
+
+    /// Those of another process. None if one of them is not followed or cannot be set.
+    pub fn unpack(variables: Vec<Variable>) -> Option<Self> {
+        let values = variables.into_iter().map(|(name, value)| {
+            let name = followed(name.as_bytes())?;
+            match value {
+                None => Some((name, None)),
+                Some(value) => Some((name, Some(settable(name, value.into_bytes())?))),
+            }
+        });
+        values.collect::<Option<_>>().map(Self)
     }
 
     /// Those that the meaning of a text depends on.
@@ -367,6 +388,11 @@ mod tests {
             "SET @@session.sql_mode=''"
         );
         assert_eq!(now.with_meaning(&now.of_meaning()), now);
+        assert_eq!(Settings::unpack(now.pack()), Some(now));
+        for (name, value) in [("sql_mode", "a'b"), ("timestamp", "1")] {
+            let variables = vec![(name.to_owned(), Some(value.to_owned()))];
+            assert_eq!(Settings::unpack(variables), None, "{name}");
+        }
     }
 
     #[test]

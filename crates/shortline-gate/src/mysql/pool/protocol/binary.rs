@@ -17,7 +17,7 @@ use crate::mysql::statements::Prepared;
 use crate::relay::Exchange;
 
 /// The most prepared statements of a session: a server's default limit. Their number on its connection has another.
-const STATEMENTS_MAX: usize = 16_382;
+pub const STATEMENTS_MAX: usize = 16_382;
 /// The type of preparing without executing.
 const PREPARATION: &str = "prepare";
 /// The command and the statement's number.

@@ -153,7 +153,7 @@ impl Pooled {
             answer,
         } = preparing;
         let Some(answer) = answer.filter(|_| !has_failed) else {
-            self.prepared.not_prepared();
+            self.prepared.set_last(None);
             return;
         };
         let own = keeps.is_some().then(|| Own::new(answer.there, keeps));

@@ -44,8 +44,8 @@ pub struct GateOptions {
     /// Take over addresses and clients from the gate that listens at unix:/PATH, and hand them over there to the
     /// next one: a restart without dropping a client (postgres, mysql)
     ///
-    /// Give it to both. Only processes of the gate's own user may connect. Pooled sessions of postgres move when no
-    /// transaction of theirs is open; others stay with the old gate for --drain at most.
+    /// Give it to both. Only processes of the gate's own user may connect. Pooled sessions move when no transaction
+    /// of theirs is open; others stay with the old gate for --drain at most.
     #[arg(long, value_name = "unix:PATH")]
     #[serde(deserialize_with = "some_from_text")]
     pub handover: Option<PrivatePath>,

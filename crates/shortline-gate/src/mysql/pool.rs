@@ -8,7 +8,7 @@
 //! | `backend` | a connection of the gate's own, and its state |
 //! | `track` | the changes that the server reports |
 //! | `settings`, `leaving` | a session's settings, and what pins it |
-//! | `prepared`, `execute` | prepared statements that sessions share, and their executions |
+//! | `prepared`, `execute`, `longer` | prepared statements that sessions share, and their executions |
 //! | `kill` | KILL by the numbers that clients were given |
 //! | `protocol` | both directions of a session |
 //!
@@ -23,6 +23,7 @@ mod execute;
 mod greeting;
 mod kill;
 pub mod leaving;
+mod longer;
 mod prepared;
 mod protocol;
 mod secrets;

@@ -156,10 +156,10 @@ impl<B: Eq + Hash + ?Sized, N, T> OfConnection<B, N, T> {
         self.known.get(&id).map(|known| &known.statement)
     }
 
-    /// Makes room for this statement. Returns the one that must be closed first: itself, if the connection may have it, or
-    /// another one, if the connection already has as many as it may.
-    pub fn make_room(&mut self, id: u64, known_max: usize) -> Option<GivenUp<B, N, T>> {
-        let mut closed = self.known.remove(&id);
+    /// Makes room for a statement, which has this number if it is shared. Returns the one that must be closed first: itself,
+    /// if the connection may have it, or another one, if the connection already has as many as it may.
+    pub fn make_room(&mut self, id: Option<u64>, known_max: usize) -> Option<GivenUp<B, N, T>> {
+        let mut closed = id.and_then(|id| self.known.remove(&id));
         if closed.is_none() && self.known.len() >= known_max {
             let oldest = self
                 .known
@@ -238,11 +238,11 @@ mod tests {
         let [a, b, c] = ["a", "b", "c"].map(|text| enter(&table, text));
         let mut connection = OfConnection::default();
         for (number, statement) in [&a, &b].into_iter().enumerate() {
-            assert!(connection.make_room(statement.id, 2).is_none());
+            assert!(connection.make_room(Some(statement.id), 2).is_none());
             connection.give(Arc::clone(statement), number);
         }
         assert_eq!(connection.uses(a.id), Some(&0));
-        let (closed, there) = connection.make_room(c.id, 2).unwrap();
+        let (closed, there) = connection.make_room(Some(c.id), 2).unwrap();
         assert_eq!((closed.id, there), (b.id, 1));
         connection.give(Arc::clone(&c), 2);
         assert!(connection.has(a.id) && connection.has(c.id) && !connection.has(b.id));
@@ -262,12 +262,12 @@ mod tests {
         connection.give(Arc::clone(&b), ());
         connection.doubt();
         assert!(connection.uses(a.id).is_none());
-        assert_eq!(connection.make_room(a.id, 2).unwrap().0.id, a.id);
+        assert_eq!(connection.make_room(Some(a.id), 2).unwrap().0.id, a.id);
         connection.give(Arc::clone(&a), ());
         assert!(connection.has(a.id) && !connection.has(b.id));
         // An error came before the close, and before it was prepared.
         connection.forget(a.id);
         connection.keep(Arc::clone(&a), ());
-        assert_eq!(connection.make_room(a.id, 2).unwrap().0.id, a.id);
+        assert_eq!(connection.make_room(Some(a.id), 2).unwrap().0.id, a.id);
     }
 }

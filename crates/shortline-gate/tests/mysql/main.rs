@@ -12,6 +12,7 @@ mod memory;
 mod passing;
 mod pool;
 mod pool_prepared;
+mod pool_prepared_play;
 mod pool_prepared_raw;
 mod pool_state;
 mod raw;

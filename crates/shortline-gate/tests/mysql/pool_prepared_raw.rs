@@ -1,5 +1,7 @@
 //! The binary protocol through a pool, packet by packet: types that are left out, long data, cursors, and numbers.
 
+use std::net::SocketAddr;
+
 use shortline_gate::pool::{PoolMode, Shown};
 
 use crate::gated::{Gated, limits};
@@ -15,12 +17,23 @@ struct Client(Raw);
 
 impl Client {
     async fn new(gated: &Gated) -> Self {
-        Self(Raw::connect(gated.address, PLAIN | MYSQL | DEPRECATE_EOF).await)
+        Self::at(gated.address).await
+    }
+
+    async fn at(address: SocketAddr) -> Self {
+        Self(Raw::connect(address, PLAIN | MYSQL | DEPRECATE_EOF).await)
     }
 
     async fn send(&mut self, command: u8, number: u32, rest: &[u8]) {
         let payload = [&[command], &number.to_le_bytes()[..], rest].concat();
         self.0.write(0, &payload).await;
+    }
+
+    /// Sends a command of two packets.
+    async fn write_long(&mut self, payload: &[u8]) {
+        let (first, second) = payload.split_at(0xff_ffff);
+        self.0.write(0, first).await;
+        self.0.write(1, second).await;
     }
 
     /// Prepares a statement. Returns its number.
@@ -87,7 +100,10 @@ async fn types_that_are_left_out_are_the_sessions_last() {
     let seven = 7_u64.to_le_bytes();
     let typed = a.execute(of_a, &[b"\0\x01", LONG, &seven]).await;
     assert_eq!(typed, Ok(vec![b"\x027!".to_vec()]));
-    // Another session's types of the same statement, and nobody's.
+    let mut own = Client::at(server.address).await;
+    let of_own = own.prepare(text).await;
+    assert_eq!(own.execute(of_own, &[b"\0\0", &seven]).await, Err(1210));
+    // Another session's types of the same statement are not its own.
     assert_eq!(b.execute(of_b, &[b"\0\0", &seven]).await, Err(1210));
     let typed = b.execute(of_b, &[b"\0\x01", TEXT, b"\x02ab"]).await;
     assert_eq!(typed, Ok(vec![b"\x03ab!".to_vec()]));
@@ -121,6 +137,10 @@ async fn long_data_is_its_sessions_alone() {
     let (mut a, mut b) = (Client::new(&gated).await, Client::new(&gated).await);
     let text = "SELECT CONCAT(?, '!')";
     let (of_a, of_b) = (a.prepare(text).await, b.prepare(text).await);
+    // MariaDB takes long data for a number if the execution before had one; another session's does not count.
+    let seven = 7_u64.to_le_bytes();
+    let found = b.execute(of_b, &[b"\0\x01", LONG, &seven]).await;
+    assert_eq!(found, Ok(vec![b"\x027!".to_vec()]));
     // Once in several parts, once dropped by a reset, once followed by a failure.
     for round in 0..3 {
         a.send(0x18, of_a, b"\0\0lo").await;
@@ -142,6 +162,18 @@ async fn long_data_is_its_sessions_alone() {
         assert_eq!(found, Ok(vec![expected.to_vec()]), "round {round}");
         gated.until_empty().await;
     }
+    // A parameter that is not there: each execution fails until a reset, and only there.
+    let typed: &[&[u8]] = &[b"\0\x01", TEXT, b"\x02ab"];
+    a.send(0x18, of_a, b"\x01\0long").await;
+    for _ in 0..2 {
+        assert_eq!(a.execute(of_a, typed).await, Err(1210));
+        gated.until("kept", |_| pinned(&gated) == 1).await;
+        assert_eq!(b.execute(of_b, typed).await, Ok(vec![b"\x03ab!".to_vec()]));
+    }
+    a.send(0x1a, of_a, b"").await;
+    assert_eq!(a.0.read().await.1[0], 0);
+    gated.until("given back", |_| pinned(&gated) == 0).await;
+    assert_eq!(a.execute(of_a, typed).await, Ok(vec![b"\x03ab!".to_vec()]));
     // It does not stay for whoever executes the statement next.
     a.send(0x18, of_a, b"\0\0left").await;
     a.send(0x19, of_a, b"").await;
@@ -192,6 +224,47 @@ async fn a_cursor_keeps_the_connection_until_it_has_no_more_rows() {
     assert_eq!(b.execute(of_b, &[]).await.unwrap().len(), 3);
 }
 
+/// The error of a statement that cannot be prepared on the connection is that of its execution.
+#[tokio::test]
+async fn what_cannot_be_prepared_again_is_told_at_its_execution() {
+    let Some(server) = shared() else { return };
+    server.query("CREATE TABLE shop.pool_gone (t TEXT)");
+    let gated = pooled(server, 2).await;
+    let mut a = Client::new(&gated).await;
+    let text = "SELECT t FROM shop.pool_gone WHERE t <> ?";
+    let (one, two) = (a.prepare(text).await, a.prepare(text).await);
+    let give_up = async |a: &mut Client| {
+        for number in 0..3 {
+            a.prepare(&format!("SELECT {number}")).await;
+        }
+    };
+    give_up(&mut a).await;
+    server.query("DROP TABLE shop.pool_gone");
+    let typed: &[&[u8]] = &[b"\0\x01", TEXT, b"\x01a"];
+    assert_eq!(a.execute(one, typed).await, Err(1146));
+    // Long data has no answer.
+    a.send(0x18, two, b"\0\0long").await;
+    assert_eq!(a.execute(two, &[b"\0\x01", TEXT]).await, Err(1146));
+    server.query("CREATE TABLE shop.pool_gone (t TEXT)");
+    server.query("INSERT INTO shop.pool_gone VALUES ('b')");
+    assert_eq!(a.execute(one, typed).await, Ok(vec![b"\x01b".to_vec()]));
+    assert_eq!(a.execute(two, typed).await, Err(1146), "until it is reset");
+    a.send(0x1a, two, b"").await;
+    assert_eq!(a.0.read().await.1[0], 0);
+    assert_eq!(a.execute(two, typed).await, Ok(vec![b"\x01b".to_vec()]));
+    // In a transaction, too, which goes on.
+    a.0.query("BEGIN").await;
+    assert_eq!(a.0.read().await.1[0], 0);
+    a.0.query("INSERT INTO shop.pool_gone VALUES ('c')").await;
+    assert_eq!(a.0.read().await.1[0], 0);
+    give_up(&mut a).await;
+    assert_eq!(a.execute(one, typed).await.map(|rows| rows.len()), Ok(2));
+    a.0.query("ROLLBACK").await;
+    assert_eq!(a.0.read().await.1[0], 0);
+    gated.until_empty().await;
+    assert_eq!(pinned(&gated), 0);
+}
+
 /// Of an execution of several packets, and of a statement that is too long to be read.
 #[tokio::test]
 async fn long_commands_pass() {
@@ -216,6 +289,22 @@ async fn long_commands_pass() {
     assert_eq!(shorten(typed), expected);
     let again = a.execute(length, &[b"\0\0", &sized]).await;
     assert_eq!(shorten(again), expected);
+    // In several packets, with and without its types.
+    let length_bytes = 17_u32 << 20;
+    let value = vec![b'y'; length_bytes as usize];
+    let sized = [&b"\xfe"[..], &u64::from(length_bytes).to_le_bytes(), &value].concat();
+    for behind in [&b"\0\x01\xfd\0"[..], b"\0\0"] {
+        let head = [&[0x17][..], &length.to_le_bytes(), &[0, 1, 0, 0, 0], behind].concat();
+        a.write_long(&[&head[..], &sized].concat()).await;
+        let (number, first) = a.0.read().await;
+        assert_eq!((number, first), (2, vec![1]));
+        a.0.read().await;
+        let found = a.rows().await.0;
+        assert_eq!(
+            shorten(Ok(found)),
+            Ok(vec![u64::from(length_bytes).to_le_bytes().to_vec()])
+        );
+    }
     assert_eq!(pinned(&gated), 0);
     let text = format!("SELECT /* {} */ LENGTH(?)", "x".repeat(2 << 20));
     let long = a.prepare(&text).await;

@@ -99,6 +99,8 @@ pub struct Own {
     pub has_cursor: bool,
     /// It has got long data for its next execution.
     pub has_long_data: bool,
+    /// An execution with long data has failed. A server may refuse further ones until it is reset.
+    pub has_failed: bool,
 }
 
 impl Own {
@@ -109,11 +111,12 @@ impl Own {
             keeps,
             has_cursor: false,
             has_long_data: false,
+            has_failed: false,
         }
     }
 
     fn is_in_use(&self) -> bool {
-        self.keeps.is_some() || self.has_cursor || self.has_long_data
+        self.keeps.is_some() || self.has_cursor || self.has_long_data || self.has_failed
     }
 }
 
@@ -250,7 +253,10 @@ impl OfClient {
     pub fn reason(&self) -> Option<&'static str> {
         self.owns().find_map(|own| {
             let cursor = own.has_cursor.then_some("it has an open cursor");
-            own.keeps.or(cursor)
+            let failed = own
+                .has_failed
+                .then_some("the long data of a statement has failed");
+            own.keeps.or(cursor).or(failed)
         })
     }
 

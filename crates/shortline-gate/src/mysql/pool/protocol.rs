@@ -24,6 +24,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::backend::{AcquireError, Held, Kind, Login};
+use super::longer::Longer;
 use super::prepared::OfClient;
 use super::settings::{Names, Settings};
 use super::{Pool, Target};
@@ -160,7 +161,8 @@ enum UnderWay {
     #[default]
     Nothing,
     Prepare(Box<Preparing>),
-    Execute(u32),
+    /// And whether it had an open cursor before.
+    Execute(u32, bool),
     Fetch(u32),
     Reset(u32),
 }
@@ -199,6 +201,8 @@ pub struct Pooled {
     has_inquired: bool,
     /// The first bytes of the client's command that others were sent for.
     replaced_bytes: usize,
+    /// The rest of a command that has become longer by that.
+    longer: Option<Longer>,
     scanner: Scanner,
     reply: Follower,
     /// The start of an incomplete message from the server.
@@ -241,6 +245,7 @@ impl Pooled {
             long_data: None,
             has_inquired: false,
             replaced_bytes: 0,
+            longer: None,
             scanner: Scanner::default(),
             reply: Follower::new(member.kind.capabilities, Status::default()),
             partial: Vec::new(),

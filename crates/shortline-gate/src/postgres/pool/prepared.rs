@@ -147,7 +147,7 @@ impl OfConnection {
 
     /// Adds a named statement. Returns the one that must be closed first.
     pub fn give(&mut self, statement: &Arc<Statement>, named_max: usize) -> Option<Arc<Statement>> {
-        let closed = self.named.make_room(statement.id, named_max);
+        let closed = self.named.make_room(Some(statement.id), named_max);
         self.named.give(Arc::clone(statement), ());
         closed.map(|(statement, ())| statement)
     }

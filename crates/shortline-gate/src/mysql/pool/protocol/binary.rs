@@ -8,9 +8,10 @@ use crate::classify::Class;
 use crate::mysql::complaint::Complaint;
 use crate::mysql::packet::{HEADER_BYTES, Header, PAYLOAD_BYTES_MAX};
 use crate::mysql::pool::execute::Execute;
+use crate::mysql::pool::longer::Longer;
 use crate::mysql::pool::prepared::{
     COM_STMT_BULK_EXECUTE, COM_STMT_CLOSE, COM_STMT_EXECUTE, COM_STMT_FETCH, COM_STMT_PREPARE,
-    COM_STMT_RESET, COM_STMT_SEND_LONG_DATA, Notes,
+    COM_STMT_RESET, COM_STMT_SEND_LONG_DATA, Mine, Notes,
 };
 use crate::mysql::reply::Shape;
 use crate::mysql::statements::Prepared;
@@ -95,7 +96,7 @@ impl Pooled {
         let meaning = self.meaning_of(if is_whole { text } else { b"" });
         let statement = self.member.pool.statements.enter(meaning, Notes::of);
         if keeps.is_none() {
-            self.make_room(exchange, statement.id);
+            self.make_room(exchange, Some(statement.id));
         }
         self.under_way = UnderWay::Prepare(Box::new(Preparing {
             statement,
@@ -124,9 +125,9 @@ impl Pooled {
             let message = "Incorrect arguments to mysqld_stmt_execute";
             return self.refuse_command(&Complaint::new(1210, "HY000", message));
         };
-        if !fits(incoming.header, execute.head(0).len(), execute.replaced) {
-            let message = "an execution of more than 16 MiB has to give its types through a pool";
-            return self.refuse_command(&Complaint::new(1153, "08S01", message));
+        if !fits(incoming.header, execute.grows()) {
+            let limit = u64::from(PAYLOAD_BYTES_MAX) - execute.grows() as u64;
+            return self.refuse_command(&Complaint::too_long(limit));
         }
         if !self.is_ready(exchange) {
             let is_simple = mine.own().is_none() && !execute.wants_cursor;
@@ -142,13 +143,14 @@ impl Pooled {
             return self.behind_provide();
         };
         self.note_reason(reason, names_insert_id);
+        let own = self.prepared.get(number).and_then(Mine::own);
+        self.under_way = UnderWay::Execute(number, own.is_some_and(|own| own.has_cursor));
         if execute.wants_cursor {
             self.take_over(number, there, |own| own.has_cursor = true);
         }
         if let (Some(types), Some(mine)) = (&execute.types, self.prepared.get_mut(number)) {
             mine.types = Some(types.clone());
         }
-        self.under_way = UnderWay::Execute(number);
         self.go_as(
             exchange,
             incoming.header,
@@ -203,7 +205,7 @@ impl Pooled {
         incoming: &Incoming<'_>,
         number: u32,
     ) -> Step {
-        let own = self.prepared.get(number).and_then(|mine| mine.own());
+        let own = self.prepared.get(number).and_then(Mine::own);
         let Some(own) = own.filter(|own| own.has_cursor) else {
             let message = format!("The statement ({number}) has no open cursor");
             return self.refuse_command(&Complaint::new(1421, "HY000", message));
@@ -279,18 +281,21 @@ impl Pooled {
         replaced: usize,
         shape: Option<Shape>,
     ) -> Step {
-        let there = Header {
-            payload_bytes: header.payload_bytes - replaced as u32 + head.len() as u32,
-            ..header
-        };
+        let grows = head.len() - replaced;
+        let mut there = header;
+        if header.payload_bytes < PAYLOAD_BYTES_MAX {
+            there.payload_bytes += grows as u32;
+        } else if grows > 0 {
+            self.longer = Some(Longer::new(replaced, grows));
+        }
         exchange.to_server(&[&there.to_bytes(), head].concat());
         self.replaced_bytes = HEADER_BYTES + replaced;
         self.go(shape)
     }
 }
 
-/// Whether a message is as many packets with this head as it is with its own.
-fn fits(header: Header, head_bytes: usize, replaced: usize) -> bool {
-    let grows = head_bytes - replaced.min(head_bytes);
-    grows == 0 || header.payload_bytes as usize + grows < PAYLOAD_BYTES_MAX as usize
+/// Whether a message is as many packets if it is longer by so many bytes, as far as its first packet shows.
+fn fits(header: Header, grows: usize) -> bool {
+    let is_last = header.payload_bytes < PAYLOAD_BYTES_MAX;
+    !is_last || header.payload_bytes as usize + grows < PAYLOAD_BYTES_MAX as usize
 }

@@ -51,6 +51,8 @@ pub(super) struct Providing {
     /// The client's number for it.
     number: u32,
     statement: Arc<Statement>,
+    /// It gets long data, and is this session's alone.
+    is_own: bool,
     /// The commands whose answers have not come whole.
     awaited: VecDeque<Awaited>,
     /// The server's number for it.
@@ -115,8 +117,8 @@ impl Pooled {
         }
     }
 
-    /// Makes room on the connection for a statement that is to be prepared.
-    pub(super) fn make_room(&mut self, exchange: &mut Exchange<'_, '_>, id: u64) {
+    /// Makes room on the connection for a statement that is to be prepared, which is the shared one of this number.
+    pub(super) fn make_room(&mut self, exchange: &mut Exchange<'_, '_>, id: Option<u64>) {
         let statements_max = self.member.pool.common.limits.statements_max;
         let known_max = statements_max
             .saturating_sub(self.prepared.own_len())
@@ -168,14 +170,16 @@ impl Pooled {
     }
 
     /// The server's number for the client's statement, if the connection has it. Otherwise it is prepared there, or
-    /// that has failed.
+    /// that has failed. Long data gets a statement of its own, because what a server makes of it (MariaDB 10.11) depends
+    /// on the types of the execution before, which may be another session's.
     pub(super) fn provide(&mut self, exchange: &mut Exchange<'_, '_>, number: u32) -> Option<u32> {
         let mine = self.prepared.get(number)?;
         if let Some(own) = mine.own() {
             return Some(own.there);
         }
         let statement = Arc::clone(&mine.statement);
-        if let Some(there) = self.held().known.prepared.uses(statement.id) {
+        let is_own = self.long_data.is_some();
+        if !is_own && let Some(there) = self.held().known.prepared.uses(statement.id) {
             return Some(*there);
         }
         if self.is_meaning_unknown() {
@@ -188,7 +192,7 @@ impl Pooled {
             self.cannot_provide(exchange, number, error(&complaint));
             return None;
         }
-        self.make_room(exchange, statement.id);
+        self.make_room(exchange, (!is_own).then_some(statement.id));
         let (mut commands, mut back) = (Vec::new(), Vec::new());
         let other = meaning.schema.as_ref().zip(self.schema.as_ref());
         if let Some((there, here)) = other.filter(|(there, here)| there != here) {
@@ -217,6 +221,7 @@ impl Pooled {
         self.phase = Phase::Providing(Box::new(Providing {
             number,
             statement,
+            is_own,
             awaited,
             there: None,
             failed: None,
@@ -266,11 +271,17 @@ impl Pooled {
         let Providing {
             number,
             statement,
+            is_own,
             there,
             failed,
             ..
         } = *providing;
         match (there, failed) {
+            (Some(there), None) if is_own => {
+                // The long data comes next.
+                self.prepared
+                    .set_own(number, there, |own| own.has_long_data = true);
+            }
             (Some(there), None) => self.held().known.prepared.give(statement, there),
             (there, failed) => {
                 if let Some(there) = there {
@@ -333,7 +344,7 @@ impl Pooled {
         };
         let statement = Arc::clone(statement);
         let known = &mut self.held().known.prepared;
-        // What a failed execution leaves of long data is not for another session.
+        // What may be left of long data is not for another session.
         if own.has_long_data || known.has(statement.id) {
             close_there(exchange, own.there);
         } else {
@@ -341,15 +352,17 @@ impl Pooled {
         }
     }
 
-    /// Notes that the client's execution was answered.
+    /// Notes that the client's execution was answered. `failed` is whether a cursor was open before, if it has failed.
     pub(super) fn was_executed(
         &mut self,
         exchange: &mut Exchange<'_, '_>,
         number: u32,
-        has_failed: bool,
+        failed: Option<bool>,
     ) {
-        let has_cursor = !has_failed && self.reply.status().has_cursor();
+        // An execution may fail before it closes the cursor of the last one.
+        let has_cursor = failed.unwrap_or(self.reply.status().has_cursor());
         self.let_go(exchange, number, |own| {
+            own.has_failed = failed.is_some() && (own.has_long_data || own.has_failed);
             own.has_long_data = false;
             own.has_cursor = has_cursor;
         });

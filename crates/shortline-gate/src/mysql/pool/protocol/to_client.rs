@@ -111,7 +111,7 @@ impl Pooled {
             if first == Some(ERR)
                 && !self.reply.has_begun()
                 && rest[HEADER_BYTES + 1..].starts_with(&UNKNOWN_STATEMENT)
-                && let UnderWay::Execute(number) = self.under_way
+                && let UnderWay::Execute(number, _) = self.under_way
             {
                 self.was_unknown(number);
             }
@@ -199,7 +199,9 @@ impl Pooled {
             match std::mem::take(&mut self.under_way) {
                 UnderWay::Nothing => {}
                 UnderWay::Prepare(preparing) => self.was_prepared(*preparing, has_failed),
-                UnderWay::Execute(number) => self.was_executed(exchange, number, has_failed),
+                UnderWay::Execute(number, had_cursor) => {
+                    self.was_executed(exchange, number, has_failed.then_some(had_cursor));
+                }
                 UnderWay::Fetch(number) => {
                     let is_over = !has_failed && self.reply.status().has_sent_last_row();
                     self.let_go(exchange, number, |own| own.has_cursor &= !is_over);
@@ -208,6 +210,7 @@ impl Pooled {
                     self.let_go(exchange, number, |own| {
                         own.has_cursor &= has_failed;
                         own.has_long_data &= has_failed;
+                        own.has_failed &= has_failed;
                     });
                 }
             }

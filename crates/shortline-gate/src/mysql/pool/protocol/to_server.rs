@@ -366,8 +366,16 @@ impl Pooled {
         }
         let replaced = self.replaced_bytes.min(*at - from);
         self.replaced_bytes -= replaced;
-        exchange.to_server(&bytes[from + replaced..*at]);
+        let rest = &bytes[from + replaced..*at];
+        match &mut self.longer {
+            None => exchange.to_server(rest),
+            Some(longer) => {
+                let rest = longer.take(rest);
+                exchange.to_server(&rest.map_err(|_| Complaint::too_long(message_bytes_max))?);
+            }
+        }
         if is_end {
+            self.longer = None;
             let is_unanswered = self.turn
                 == Turn::Sending {
                     has_response: false,

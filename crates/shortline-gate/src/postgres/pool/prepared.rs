@@ -145,7 +145,8 @@ impl OfConnection {
         self.unnamed = None;
     }
 
-    /// Adds a named statement. Returns the one that must be closed first.
+    /// Adds a named statement. Returns the one that must be closed first: itself, if the connection may have it, or
+    /// another one, if the connection already has `named_max`.
     pub fn give(&mut self, statement: &Arc<Statement>, named_max: usize) -> Option<Arc<Statement>> {
         let closed = self.named.make_room(Some(statement.id), named_max);
         self.named.give(Arc::clone(statement), ());

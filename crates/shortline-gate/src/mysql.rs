@@ -100,6 +100,12 @@ pub async fn run(
         .clone()
         .map(|pool| AbortOnDrop(tokio::spawn(async move { pool.sweep().await })));
     let relay = MysqlRelay::new(config, pool, gate);
+    let shared = Arc::clone(&relay.0);
+    let killing = AbortOnDrop(tokio::spawn(async move {
+        if let Some(pool) = &shared.pool {
+            pool::serve_passed_on(&shared, pool).await;
+        }
+    }));
     let serve = move |incoming, registration| {
         let shared = Arc::clone(&relay.0);
         async move {
@@ -114,7 +120,7 @@ pub async fn run(
         }
     };
     let served = relay::serve(listener.into(), &limits, &registry, shutdown, serve).await;
-    drop(sweeping);
+    drop((sweeping, killing));
     served
 }
 

@@ -38,6 +38,7 @@ use parking_lot::Mutex;
 
 use crate::Gate;
 use crate::cluster::ClusterConfig;
+use crate::mysql::login::Secret;
 use crate::pool::cancels::Cancels;
 use crate::pool::nodes::Nodes;
 use crate::pool::{Common, PoolLimits, Pooling};
@@ -49,6 +50,7 @@ use prepared::Table;
 
 pub(super) use arrived::go_on;
 pub(super) use entry::open;
+pub(super) use kill::serve_passed_on;
 pub(super) use protocol::Pooled;
 pub use secrets::{Stored, Users};
 
@@ -101,6 +103,8 @@ struct Meant {
 #[derive(Debug)]
 struct Target {
     user: String,
+    /// What its connections are opened with.
+    secret: Secret,
     /// The connection that the session has now.
     current: Mutex<Option<Meant>>,
 }

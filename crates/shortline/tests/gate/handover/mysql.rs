@@ -11,7 +11,8 @@ use shortline_bookstore::bed::{Bed, Sizing};
 use shortline_bookstore::{Database, Kind};
 
 use super::{POOL_SIZE, Writers, runtime, soon};
-use crate::process::{PROGRAM, Server};
+use crate::process::{PROGRAM, Server, wait_for};
+use crate::relayed::status;
 
 /// Where the gates of a test meet.
 struct Place {
@@ -173,7 +174,24 @@ fn a_client_at_rest_moves_with_all_that_it_has() {
         conn.query_drop("SELECT LAST_INSERT_ID(77)").await.unwrap();
         conn.query_drop("COMMIT").await.unwrap();
         pinned.query_drop("SET @mine = 5").await.unwrap();
+        let mut busy = place.connect(port).await;
+        let id = busy.id();
+        let sleeping = tokio::spawn(async move {
+            let slept: Result<Option<u32>, _> = busy.query_first("SELECT SLEEP(1000)").await;
+            (slept, busy)
+        });
+        let at_work = "SELECT COUNT(*) FROM information_schema.processlist WHERE info = 'SELECT SLEEP(1000)'";
+        while place.ask::<u32>(at_work).await != [1] {}
         let mut new = place.gate(port);
+        wait_for("the client at rest to move", || {
+            let connections = status(new.admin.unwrap())["connections"].clone();
+            (connections["open"] == 1).then_some(())
+        });
+        // A KILL that comes to the new gate, of a session that is at the old one.
+        let mut killer = place.connect(port).await;
+        killer.query_drop(format!("KILL QUERY {id}")).await.unwrap();
+        let (slept, busy) = soon(sleeping).await.unwrap();
+        assert!(slept.is_err() || slept.is_ok_and(|slept| slept == Some(1)));
         let all = "SELECT @@character_set_client, @@group_concat_max_len, @@autocommit, DATABASE(), LAST_INSERT_ID()";
         let found: Vec<(String, u32, u32, String, u32)> = soon(conn.query(all)).await.unwrap();
         let expected = ("latin1", 2000, 0, "information_schema", 77);
@@ -186,7 +204,8 @@ fn a_client_at_rest_moves_with_all_that_it_has() {
         let mine: Option<u32> = pinned.query_first("SELECT @mine").await.unwrap();
         assert_eq!(mine, Some(5));
         soon(pinned.reset()).await.unwrap();
-        new.line_with("the other gate has ended; 2 sessions");
+        new.line_with("the other gate has ended; 3 sessions");
+        drop((busy, killer));
         assert!(old.wait().success());
         // KILL by the number that the old gate gave.
         let id = conn.id();
@@ -194,7 +213,6 @@ fn a_client_at_rest_moves_with_all_that_it_has() {
             let slept: Result<Option<u32>, _> = conn.query_first("SELECT SLEEP(1000)").await;
             slept
         });
-        let at_work = "SELECT COUNT(*) FROM information_schema.processlist WHERE info = 'SELECT SLEEP(1000)'";
         while place.ask::<u32>(at_work).await != [1] {}
         pinned.query_drop(format!("KILL QUERY {id}")).await.unwrap();
         let slept = soon(sleeping).await.unwrap();

@@ -67,6 +67,7 @@ impl Pooled {
         let schema = unpacked(state.database);
         let target = Arc::new(Target {
             user: state.user.clone(),
+            secret: state.secret.clone(),
             current: Default::default(),
         });
         {

@@ -10,6 +10,7 @@ use crate::classify::Class;
 use crate::mysql::command::Command;
 use crate::mysql::complaint::Complaint;
 use crate::mysql::packet::{Found, HEADER_BYTES, Header, packet};
+use crate::mysql::pool::ID_BIT;
 use crate::mysql::pool::kill::{Kill, kill};
 use crate::mysql::pool::leaving::{
     TOO_LONG, may_set_role, names_insert_id, reads_what_is_left, reason_to_keep,
@@ -118,7 +119,7 @@ impl Pooled {
                     "replication needs a connection of its own: connect to a gate without --pool";
                 Ok(self.refuse_command(&Complaint::new(1235, "42000", message)))
             }
-            (_, Command::Kill { thread_id, .. }) if self.is_of_pool(thread_id) => {
+            (_, Command::Kill { thread_id, .. }) if thread_id & ID_BIT != 0 => {
                 let text = payload.to_ascii_lowercase();
                 let what = Kill {
                     thread_id,
@@ -323,17 +324,12 @@ impl Pooled {
         }
     }
 
-    fn is_of_pool(&self, thread_id: u32) -> bool {
-        self.member.pool.targets.lock().contains_key(&thread_id)
-    }
-
     fn kill(&mut self, exchange: &mut Exchange<'_, '_>, what: Kill, whole: usize) -> Step {
         let member = &self.member;
         let killing = kill(
             Arc::clone(&self.shared),
             Arc::clone(&member.pool),
             member.kind.user.clone(),
-            member.login.clone(),
             what,
         );
         self.phase = Phase::Killing(Box::pin(killing));

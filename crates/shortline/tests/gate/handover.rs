@@ -112,15 +112,18 @@ struct Writers {
 }
 
 impl Writers {
-    async fn start(
+    async fn start<C, F: Future<Output = usize> + Send + 'static>(
         count: usize,
-        begin: impl AsyncFn(usize, Arc<Vec<AtomicUsize>>, Arc<AtomicBool>) -> JoinHandle<usize>,
+        connect: impl AsyncFn() -> C,
+        write: impl Fn(C, usize, Arc<Vec<AtomicUsize>>, Arc<AtomicBool>) -> F,
     ) -> Self {
         let written: Arc<Vec<_>> = Arc::new((0..count).map(|_| AtomicUsize::new(0)).collect());
         let is_over = Arc::<AtomicBool>::default();
         let mut tasks = Vec::new();
         for number in 0..count {
-            tasks.push(begin(number, Arc::clone(&written), Arc::clone(&is_over)).await);
+            let (written, is_over) = (Arc::clone(&written), Arc::clone(&is_over));
+            let writing = write(connect().await, number, written, is_over);
+            tasks.push(tokio::spawn(writing));
         }
         Self {
             tasks,
@@ -204,10 +207,7 @@ fn restart_under(clients: usize) {
     let mut gate = place.gate(0);
     let port = gate.address().port();
     let written = runtime().block_on(async {
-        let begin = async |number, written, is_over| {
-            tokio::spawn(write(soon(connect(port)).await, number, written, is_over))
-        };
-        let writers = Writers::start(clients, begin).await;
+        let writers = Writers::start(clients, async || soon(connect(port)).await, write).await;
         for _ in 0..3 {
             writers.have_written(1).await;
             let mut heir = place.gate(port);

@@ -135,10 +135,7 @@ fn thirty_clients_do_not_notice_three_restarts() {
             .await;
         let mut gate = place.gate(0);
         let port = gate.address().port();
-        let begin = async |number, written, is_over| {
-            tokio::spawn(write(place.connect(port).await, number, written, is_over))
-        };
-        let writers = Writers::start(CLIENTS, begin).await;
+        let writers = Writers::start(CLIENTS, async || place.connect(port).await, write).await;
         for _ in 0..3 {
             writers.have_written(1).await;
             let mut heir = place.gate(port);

@@ -38,10 +38,13 @@ mod message;
 mod taker;
 mod wire;
 
-pub use arrivals::{Arrival, Arrivals};
+pub use arrivals::{Arrival, ArrivalError, Arrivals};
 pub use cancels::Cancels;
 pub use departures::{Departures, Offer, Stay, Stays};
 pub use giver::{GiveError, Given, Giver};
-pub use message::{Blob, Listening, Message, PostgresState, ProtocolState, SessionState, VERSION};
+pub use message::{
+    Blob, Listening, Message, MysqlState, PostgresState, PreparedState, ProtocolState,
+    SessionState, VERSION, Variable,
+};
 pub use taker::{TakeError, Taker, Taking};
 pub use wire::{Receiver, Sender, WireError, split};

@@ -57,14 +57,15 @@ use crate::Gate;
 use crate::classify::{Class, Client, ClientNames};
 use crate::relay::proxy::{self, Ends};
 use crate::relay::{
-    self, AbortOnDrop, About, Handle, Incoming, Listener, Registration, RelayConfig, Session, Side,
-    Socket, Waits, Work,
+    self, AbortOnDrop, About, Entry, Handle, Incoming, Listener, Registration, RelayConfig,
+    Session, Side, Socket, Stream, Waits, Work,
 };
 use crate::{BackendConnection, GateClient};
 use shortline_sched::admission::Refusal;
 
 use complaint::Complaint;
 use handshake::Authenticated;
+use pool::Pooled;
 use protocol::Mysql;
 
 pub use pool::{Pool, PoolConfig};
@@ -99,6 +100,12 @@ pub async fn run(
         .clone()
         .map(|pool| AbortOnDrop(tokio::spawn(async move { pool.sweep().await })));
     let relay = MysqlRelay::new(config, pool, gate);
+    let shared = Arc::clone(&relay.0);
+    let killing = AbortOnDrop(tokio::spawn(async move {
+        if let Some(pool) = &shared.pool {
+            pool::serve_passed_on(&shared, pool).await;
+        }
+    }));
     let serve = move |incoming, registration| {
         let shared = Arc::clone(&relay.0);
         async move {
@@ -107,14 +114,13 @@ pub async fn run(
                     serve(socket, peer, registration, shared).await;
                 }
                 Incoming::Moved(arrival) => {
-                    let reason = "sessions of this kind of gate do not move";
-                    arrival.welcome.refuse(reason.to_owned());
+                    Box::pin(pool::go_on(&shared, *arrival, &registration)).await;
                 }
             }
         }
     };
     let served = relay::serve(listener.into(), &limits, &registry, shutdown, serve).await;
-    drop(sweeping);
+    drop((sweeping, killing));
     served
 }
 
@@ -223,25 +229,57 @@ async fn serve_pooled(
         Ok::<_, handshake::HandshakeError>((entered, account, peer.address))
     };
     let opened = relay::open_in_time(opening, registration, &shared.config).await;
-    let Some((entered, account, peer)) = opened else {
-        return;
-    };
-    let mut protocol = entered.protocol;
-    let names = protocol.names_mut();
-    handle.introduce(About {
-        peer,
-        local,
-        is_secure: entered.client.is_secure(),
-        names: Arc::new(names.clone()),
-    });
-    let idle_time_max = shared.config.idle_transaction_time_max(&names.client());
-    let work = Work::new(&shared.gate, handle, account);
-    let server = Side::detached();
-    let mut session = Session::new(protocol, handle, work, entered.client, server, Vec::new())
-        .limit_idle_transactions(idle_time_max);
-    let end = session.relay(Vec::new()).await;
-    drop(entered.entry);
-    session.close(end, &shared.config.registry).await;
+    if let Some((entered, account, peer)) = opened {
+        let newcomer = Newcomer {
+            protocol: entered.protocol,
+            client: entered.client,
+            entry: entered.entry,
+            account,
+            peer,
+            local,
+        };
+        newcomer.serve(shared, registration, Vec::new()).await;
+    }
+}
+
+/// A client of the pool whose session begins, or goes on here.
+struct Newcomer {
+    protocol: Pooled,
+    client: Stream,
+    /// Its entry among the waits that KILL can end.
+    entry: Entry<u32>,
+    account: Option<GateClient>,
+    peer: Option<SocketAddr>,
+    local: Option<SocketAddr>,
+}
+
+impl Newcomer {
+    /// Serves it to its end. `ahead` has what it has sent already.
+    async fn serve(self, shared: &Arc<Shared>, registration: &Registration, ahead: Vec<u8>) {
+        let Self {
+            mut protocol,
+            client,
+            entry,
+            account,
+            peer,
+            local,
+        } = self;
+        let handle = registration.handle.member();
+        let names = protocol.names_mut();
+        handle.introduce(About {
+            peer,
+            local,
+            is_secure: client.is_secure(),
+            names: Arc::new(names.clone()),
+        });
+        let idle_time_max = shared.config.idle_transaction_time_max(&names.client());
+        let work = Work::new(&shared.gate, handle, account);
+        let mut session = Session::new(protocol, handle, work, client, Side::detached(), ahead)
+            .limit_idle_transactions(idle_time_max);
+        let end = session.relay(Vec::new()).await;
+        drop(entry);
+        session.close(end, &shared.config.registry).await;
+    }
 }
 
 /// Adds an authenticated client to its tenant. Returns the account for its statements, and whether the tenant has

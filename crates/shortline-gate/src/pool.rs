@@ -15,6 +15,7 @@
 //! | `servers` | an operator's view of the connections |
 //! | `cancels` | counts cancel requests under way |
 //! | `pins` | counts sessions that keep their connection |
+//! | `statements` | prepared statements that sessions share, and those that a connection has |
 //! | `users` | the file of users |
 
 mod backend;
@@ -24,6 +25,7 @@ pub mod connections;
 pub mod nodes;
 mod pins;
 mod servers;
+pub(crate) mod statements;
 pub mod users;
 
 use std::fmt::Debug;

@@ -3,9 +3,11 @@
 
 use std::os::fd::OwnedFd;
 
+use shortline_sched::admission::Refusal;
 use tokio::sync::{Mutex, mpsc, oneshot};
 
 use super::SessionState;
+use crate::relay::Socket;
 
 /// Sessions that wait for a thread. They come one at a time.
 const ARRIVALS_MAX: usize = 1;
@@ -87,5 +89,51 @@ impl Arrivals {
         self.sender.send(arrival).await.map_err(|_| ends(()))?;
         decided.await.unwrap_or_else(|_| Err(ends(())))?;
         Ok(begin)
+    }
+}
+
+/// Why this process cannot go on with a session.
+#[derive(Debug, thiserror::Error)]
+pub enum ArrivalError {
+    /// It would need a connection of its own.
+    #[error("this gate has no pool")]
+    NoPool,
+    /// There is no room.
+    #[error("this gate has as many clients as it may")]
+    TooMany,
+    /// It speaks what this gate does not.
+    #[error("the session is of another protocol")]
+    Protocol,
+    /// More than a session may have.
+    #[error("the session has more than {0} prepared statements")]
+    Statements(usize),
+    /// What it has set cannot be set here.
+    #[error("the session has set what this gate does not follow")]
+    Settings,
+    /// A session here has the key, or the number, already.
+    #[error("another session has the same key")]
+    Key,
+    /// Its tenant has no room.
+    #[error(transparent)]
+    Tenant(#[from] Refusal),
+    /// Its socket is of no use.
+    #[error("its socket: {0}")]
+    Socket(#[from] std::io::Error),
+}
+
+impl Arrival {
+    /// Opens the session here, and waits until it is this process's. None if the old one goes on with it.
+    pub async fn enter<T>(
+        self,
+        open: impl FnOnce(SessionState, Socket) -> Result<T, ArrivalError>,
+    ) -> Option<T> {
+        let arrived = Socket::arrived(self.socket).map_err(ArrivalError::from);
+        match arrived.and_then(|socket| open(self.state, socket)) {
+            Ok(opened) => self.welcome.accept().await.then_some(opened),
+            Err(error) => {
+                self.welcome.refuse(error.to_string());
+                None
+            }
+        }
     }
 }

@@ -48,12 +48,14 @@ impl Cancels {
         let _ = self.sender.try_send(key);
     }
 
-    /// Passes a request on that means no session here.
-    pub fn pass_on(&self, key: &[u8]) {
-        if let Some(sender) = &*self.elsewhere.lock() {
+    /// Passes a request on that means no session here. False if there is no other process.
+    pub fn pass_on(&self, key: &[u8]) -> bool {
+        let elsewhere = self.elsewhere.lock();
+        if let Some(sender) = &*elsewhere {
             // There is room, or the request has no effect.
             let _ = sender.try_send(key.into());
         }
+        elsewhere.is_some()
     }
 
     /// The key of the next request of the other process, for whoever asks.

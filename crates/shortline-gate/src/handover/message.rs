@@ -9,10 +9,11 @@ use base64::engine::general_purpose::STANDARD_NO_PAD;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::classify::ClientNames;
+use crate::mysql::login::Secret;
 use crate::postgres::pool::Login;
 
 /// The version of all this. Another one is refused, and the old process goes on.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// A message. Which process says it is in the text of [`super`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -123,6 +124,8 @@ impl SessionState {
 pub enum ProtocolState {
     /// A pooled session of PostgreSQL.
     Postgres(PostgresState),
+    /// One of MySQL.
+    Mysql(MysqlState),
 }
 
 /// A pooled session of PostgreSQL at rest.
@@ -146,6 +149,51 @@ pub struct PostgresState {
     pub unnamed: Option<Blob>,
     /// Those with names.
     pub named: Vec<(Blob, Blob)>,
+}
+
+/// A variable that is set, by its name. None is NULL.
+pub type Variable = (String, Option<String>);
+
+/// A pooled session of MySQL at rest.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MysqlState {
+    /// Who is logged in at the server.
+    pub user: String,
+    /// What its connections have agreed on.
+    pub capabilities: u64,
+    /// The collation that its connections begin with.
+    pub collation: u8,
+    /// What they are opened with.
+    pub secret: Secret,
+    /// The number that the client was given for KILL.
+    pub thread_id: u32,
+    /// The database that it is in.
+    pub database: Option<Blob>,
+    /// The variables that it has set.
+    pub settings: Vec<Variable>,
+    /// Its prepared statements.
+    pub prepared: Vec<PreparedState>,
+    /// The number of the last one that it prepared.
+    pub last_prepared: Option<u32>,
+}
+
+/// A prepared statement of MySQL.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PreparedState {
+    /// The client's number for it.
+    pub number: u32,
+    /// Its text.
+    pub text: Blob,
+    /// The database in which it was prepared.
+    pub database: Option<Blob>,
+    /// The variables that its meaning depends on.
+    pub settings: Vec<Variable>,
+    /// The number of its parameters.
+    pub parameters: u16,
+    /// Their types at the last execution.
+    pub types: Option<Blob>,
+    /// The error that became of its long data.
+    pub failed: Option<Blob>,
 }
 
 /// Bytes; base64 in JSON.
@@ -195,6 +243,45 @@ mod tests {
         prop::collection::vec((blob(), blob()), 0..4)
     }
 
+    fn variables() -> impl Strategy<Value = Vec<Variable>> {
+        prop::collection::vec((".{0,8}", prop::option::of(".{0,8}")), 0..4)
+    }
+
+    prop_compose! {
+        fn prepared()(
+            (number, text, parameters) in (any::<u32>(), blob(), any::<u16>()),
+            (database, types, failed) in (prop::option::of(blob()), prop::option::of(blob()), prop::option::of(blob())),
+            settings in variables(),
+        ) -> PreparedState {
+            PreparedState { number, text, database, settings, parameters, types, failed }
+        }
+    }
+
+    prop_compose! {
+        fn of_mysql()(
+            (user, collation, capabilities) in (".{0,8}", any::<u8>(), any::<u64>()),
+            (thread_id, last_prepared) in (any::<u32>(), prop::option::of(any::<u32>())),
+            (database, settings) in (prop::option::of(blob()), variables()),
+            prepared in prop::collection::vec(prepared(), 0..3),
+            secret in prop_oneof![
+                ".{0,8}".prop_map(Secret::Password),
+                any::<[u8; 20]>().prop_map(Secret::NativeKey),
+            ],
+        ) -> ProtocolState {
+            ProtocolState::Mysql(MysqlState {
+                user,
+                capabilities,
+                collation,
+                secret,
+                thread_id,
+                database,
+                settings,
+                prepared,
+                last_prepared,
+            })
+        }
+    }
+
     prop_compose! {
         fn state()(
             (user, database, ahead) in (".{0,8}", ".{0,8}", blob()),
@@ -228,7 +315,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_session_arrives_as_it_left(state in state()) {
+        fn a_session_arrives_as_it_left(mut state in state(), of_mysql in prop::option::of(of_mysql())) {
+            if let Some(of_mysql) = of_mysql {
+                state.protocol = of_mysql;
+            }
             let message = Message::Session(Box::new(state));
             let mut frame = frame(&message).unwrap();
             frame.push(7);

@@ -10,6 +10,8 @@ use std::fmt;
 use std::io;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::capability::{
     CONNECT_WITH_DB, Capabilities, DEPRECATE_EOF, MULTI_RESULTS, MYSQL, PLUGIN_AUTH,
     PLUGIN_AUTH_LENENC, PROTOCOL_41, SECURE_CONNECTION, SSL, TRANSACTIONS,
@@ -64,7 +66,7 @@ pub struct Account {
 }
 
 /// A secret that can make a proof.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Secret {
     /// The password itself. Empty if there is none.
     Password(String),

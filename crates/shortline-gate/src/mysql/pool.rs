@@ -4,9 +4,11 @@
 //! | part | what it does |
 //! |---|---|
 //! | `secrets`, `greeting`, `entry` | authentication of a client, and the start of its session |
+//! | `arrived` | a session that comes from another process |
 //! | `backend` | a connection of the gate's own, and its state |
 //! | `track` | the changes that the server reports |
 //! | `settings`, `leaving` | a session's settings, and what pins it |
+//! | `prepared`, `execute`, `longer` | prepared statements that sessions share, and their executions |
 //! | `kill` | KILL by the numbers that clients were given |
 //! | `protocol` | both directions of a session |
 //!
@@ -14,11 +16,15 @@
 //! with other state keeps its connection (is *pinned*) until that state is gone, or until the session ends or resets
 //! itself. In the last two cases the connection is reset (`COM_RESET_CONNECTION`).
 
+mod arrived;
 mod backend;
 mod entry;
+mod execute;
 mod greeting;
 mod kill;
 pub mod leaving;
+mod longer;
+mod prepared;
 mod protocol;
 mod secrets;
 pub mod settings;
@@ -32,6 +38,7 @@ use parking_lot::Mutex;
 
 use crate::Gate;
 use crate::cluster::ClusterConfig;
+use crate::mysql::login::Secret;
 use crate::pool::cancels::Cancels;
 use crate::pool::nodes::Nodes;
 use crate::pool::{Common, PoolLimits, Pooling};
@@ -39,12 +46,16 @@ use crate::relay::RelayConfig;
 use crate::relay::tls::UpstreamTls;
 use backend::{Backend, Kind};
 use greeting::Server;
+use prepared::Table;
 
+pub(super) use arrived::go_on;
 pub(super) use entry::open;
+pub(super) use kill::serve_passed_on;
+pub(super) use protocol::Pooled;
 pub use secrets::{Stored, Users};
 
-/// The first number that a client gets. It is far above the servers' numbers, which start at 1.
-const FIRST_ID: u32 = 0x8000_0000;
+/// The bit that all numbers of clients have. They are far above the servers' numbers, which start at 1.
+const ID_BIT: u32 = 0x8000_0000;
 /// The most places that are remembered.
 const PLACES_MAX: usize = 1024;
 
@@ -69,6 +80,7 @@ pub struct Pool {
     server: Mutex<Option<Server>>,
     /// Kinds and databases in which a session could begin.
     places: Mutex<HashSet<(Arc<Kind>, String)>>,
+    statements: Arc<Table>,
     next_id: AtomicU32,
     /// The sessions, by the numbers that their clients got.
     targets: Mutex<HashMap<u32, Arc<Target>>>,
@@ -91,6 +103,8 @@ struct Meant {
 #[derive(Debug)]
 struct Target {
     user: String,
+    /// What its connections are opened with.
+    secret: Secret,
     /// The connection that the session has now.
     current: Mutex<Option<Meant>>,
 }
@@ -111,7 +125,9 @@ impl Pool {
             tls: relay.upstream_tls.clone(),
             server: Mutex::default(),
             places: Mutex::default(),
-            next_id: AtomicU32::new(FIRST_ID),
+            statements: Arc::default(),
+            // Another process may hand sessions over that keep their numbers.
+            next_id: AtomicU32::new(u32::from_le_bytes(crate::postgres::scram::random())),
             targets: Mutex::default(),
             secret: crate::postgres::scram::random(),
         })
@@ -127,9 +143,14 @@ impl Pool {
         self.common.watch(&self.tls, Stored::login).await;
     }
 
-    /// The next number for a session. Numbers repeat after 2^31 sessions.
+    /// The next number for a session, of those that none has.
     fn new_id(&self) -> u32 {
-        self.next_id.fetch_add(1, Ordering::Relaxed) | FIRST_ID
+        loop {
+            let id = self.next_id.fetch_add(1, Ordering::Relaxed) | ID_BIT;
+            if !self.targets.lock().contains_key(&id) {
+                return id;
+            }
+        }
     }
 }
 
@@ -141,8 +162,7 @@ impl Pooling for Pool {
         &self.common
     }
 
-    /// No statements are shared, because a session with prepared statements is pinned.
     fn shared_statements(&self) -> usize {
-        0
+        self.statements.len()
     }
 }

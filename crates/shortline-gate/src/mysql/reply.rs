@@ -38,6 +38,7 @@ impl Status {
     const IN_TRANSACTION: u16 = 0x0001;
     const MORE_RESULTS: u16 = 0x0008;
     const CURSOR_EXISTS: u16 = 0x0040;
+    const LAST_ROW_SENT: u16 = 0x0080;
 
     /// A transaction is open.
     pub fn is_in_transaction(self) -> bool {
@@ -48,8 +49,14 @@ impl Status {
         self.0 & Self::MORE_RESULTS != 0
     }
 
-    fn has_cursor(self) -> bool {
+    /// A cursor was opened, or has more rows.
+    pub fn has_cursor(self) -> bool {
         self.0 & Self::CURSOR_EXISTS != 0
+    }
+
+    /// A cursor has no more rows, and is closed.
+    pub fn has_sent_last_row(self) -> bool {
+        self.0 & Self::LAST_ROW_SENT != 0
     }
 }
 
@@ -187,6 +194,11 @@ impl Follower {
             }
             _ => false,
         }
+    }
+
+    /// Whether a next message with this first byte would say that a statement was prepared.
+    pub fn is_prepared(&self, first: Option<u8>) -> bool {
+        self.next == Next::Prepared && first == Some(OK)
     }
 
     /// The number of the statement that was prepared.

@@ -52,7 +52,7 @@ use prepared::Table;
 pub(super) use entry::{EntryError, identify, open};
 pub use login::{Login, md5_of};
 pub use lookup::Lookup;
-pub(super) use protocol::{Pooled, UnpackError};
+pub(super) use protocol::Pooled;
 pub(super) use replication::{Beside, Cancellable, replicate};
 pub use secrets::{Stored, Users};
 

@@ -84,7 +84,18 @@ impl Gated {
         size: usize,
         configure: impl FnOnce(&mut RelayConfig),
     ) -> Self {
-        let size = NonZeroUsize::new(size).unwrap();
+        let limits = limits(mode, size, 20);
+        Self::lending(upstream, cluster, limits, configure).await
+    }
+
+    /// The same, with these limits of the pool.
+    pub async fn lending(
+        upstream: SocketAddr,
+        cluster: Option<ClusterConfig>,
+        limits: PoolLimits,
+        configure: impl FnOnce(&mut RelayConfig),
+    ) -> Self {
+        let PoolLimits { mode, size, .. } = limits;
         let mut gate = GateConfig {
             wait_max: PATIENCE,
             ..GateConfig::default()
@@ -92,13 +103,6 @@ impl Gated {
         if mode == PoolMode::Transaction {
             gate.admission.running_max = Some(size);
         }
-        let limits = PoolLimits {
-            mode,
-            size,
-            idle_time_max: Duration::from_secs(600),
-            wait_max: PATIENCE,
-            statements_max: 20,
-        };
         let users = Arc::new(mysql::pool::Users::parse(USERS).unwrap());
         let pool = PoolConfig {
             limits,
@@ -194,6 +198,17 @@ impl Gated {
         drop(self.end.take());
         let ended = tokio::time::timeout(PATIENCE, &mut self.relay).await;
         matches!(ended, Ok(Ok(Ok(()))))
+    }
+}
+
+/// A pool's limits: so many connections, and so many statements on each.
+pub fn limits(mode: PoolMode, size: usize, statements_max: usize) -> PoolLimits {
+    PoolLimits {
+        mode,
+        size: NonZeroUsize::new(size).unwrap(),
+        idle_time_max: Duration::from_secs(600),
+        wait_max: PATIENCE,
+        statements_max,
     }
 }
 

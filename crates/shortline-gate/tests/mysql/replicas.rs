@@ -109,6 +109,14 @@ async fn writes_follow_the_primary_and_reads_go_to_its_replica() {
     assert_eq!(error_of(&mut conn, wrong).await, Some(1792));
     let rule = conn.query_first("/*read*/ SELECT @@port").await.unwrap();
     assert_eq!(rule, Some(at_second));
+    // A prepared statement goes where its text would.
+    let rule = conn.exec_first("/*read*/ SELECT @@port", ()).await.unwrap();
+    assert_eq!(rule, Some(at_second));
+    let at_all = conn.exec_first("SELECT @@port", ()).await.unwrap();
+    assert_eq!(at_all, Some(at_first));
+    let wrong = "/*read*/ INSERT INTO shop.orders VALUES (?)";
+    let refused = conn.exec_drop(wrong, (1,)).await.unwrap_err();
+    assert_eq!(code(&refused), Some(1792), "{refused}");
 
     // The roles change hands. Meanwhile a write waits.
     first.query("SET GLOBAL read_only = 1");

@@ -44,8 +44,8 @@ pub struct GateOptions {
     /// Take over addresses and clients from the gate that listens at unix:/PATH, and hand them over there to the
     /// next one: a restart without dropping a client (postgres, mysql)
     ///
-    /// Give it to both. Only processes of the gate's own user may connect. Pooled sessions of postgres move when no
-    /// transaction of theirs is open; others stay with the old gate for --drain at most.
+    /// Give it to both. Only processes of the gate's own user may connect. Pooled sessions move when no transaction
+    /// of theirs is open; others stay with the old gate for --drain at most.
     #[arg(long, value_name = "unix:PATH")]
     #[serde(deserialize_with = "some_from_text")]
     pub handover: Option<PrivatePath>,
@@ -326,7 +326,7 @@ pub struct GateOptions {
     /// Close a connection to the backend that nobody has used for so long [default: 10min]
     #[arg(long, value_name = "TIME", help_heading = "Pool")]
     pub pool_idle_max: Option<Span>,
-    /// Prepared statements that a connection to the backend keeps (postgres) [default: 200]
+    /// Prepared statements that a connection to the backend keeps [default: 200]
     ///
     /// Beyond them the one used longest ago is closed.
     #[arg(long, value_name = "N", help_heading = "Pool")]

@@ -1,6 +1,8 @@
 //! A restart without dropping a client (`--handover`): a new gate takes the clients of a running one over, in front
 //! of a real PostgreSQL, while they work.
 
+mod mysql;
+
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -110,14 +112,18 @@ struct Writers {
 }
 
 impl Writers {
-    async fn start(port: u16, count: usize) -> Self {
+    async fn start<C, F: Future<Output = usize> + Send + 'static>(
+        count: usize,
+        connect: impl AsyncFn() -> C,
+        write: impl Fn(C, usize, Arc<Vec<AtomicUsize>>, Arc<AtomicBool>) -> F,
+    ) -> Self {
         let written: Arc<Vec<_>> = Arc::new((0..count).map(|_| AtomicUsize::new(0)).collect());
         let is_over = Arc::<AtomicBool>::default();
         let mut tasks = Vec::new();
         for number in 0..count {
-            let client = soon(connect(port)).await;
             let (written, is_over) = (Arc::clone(&written), Arc::clone(&is_over));
-            tasks.push(tokio::spawn(write(client, number, written, is_over)));
+            let writing = write(connect().await, number, written, is_over);
+            tasks.push(tokio::spawn(writing));
         }
         Self {
             tasks,
@@ -201,7 +207,7 @@ fn restart_under(clients: usize) {
     let mut gate = place.gate(0);
     let port = gate.address().port();
     let written = runtime().block_on(async {
-        let writers = Writers::start(port, clients).await;
+        let writers = Writers::start(clients, async || soon(connect(port)).await, write).await;
         for _ in 0..3 {
             writers.have_written(1).await;
             let mut heir = place.gate(port);
@@ -458,15 +464,11 @@ fn whoever_is_no_gate_of_this_version_gets_nothing() {
         let length = (text.len() as u32).to_be_bytes();
         [&length[..], text.as_bytes()].concat()
     };
+    let newer = framed(r#"{"Hello":{"version":99,"kind":"postgres"}}"#);
+    let other = framed(r#"{"Hello":{"version":2,"kind":"mysql"}}"#);
     for (bytes, reason) in [
-        (
-            framed("{\"Hello\":{\"version\":99,\"kind\":\"postgres\"}}"),
-            "version 99",
-        ),
-        (
-            framed("{\"Hello\":{\"version\":1,\"kind\":\"mysql\"}}"),
-            "another kind",
-        ),
+        (newer, "version 99"),
+        (other, "another kind"),
         (framed("\"Ready\""), "out of turn"),
         (framed("nonsense"), "no message"),
         (vec![0xff; 64], "at most"),

@@ -5,6 +5,7 @@ use std::future::Future;
 use std::io;
 use std::time::Duration;
 
+use super::prepared::OfConnection;
 use super::settings::{Schema, Settings, base_of, look_at_base};
 use crate::mysql::ask::{AskError, ask};
 use crate::mysql::capability::{Capabilities, SESSION_TRACK};
@@ -80,6 +81,8 @@ pub struct Known {
     pub base: Settings,
     /// It was told that its next transaction is read only, and may not have begun one since.
     pub may_be_read_only: bool,
+    /// The shared statements prepared on it.
+    pub prepared: OfConnection,
 }
 
 /// Why there is no connection.
@@ -132,6 +135,7 @@ impl pool::Backend for Backend {
             settings: Settings::default(),
             base,
             may_be_read_only: false,
+            prepared: OfConnection::default(),
         };
         Ok((known, stream))
     }
@@ -195,6 +199,7 @@ pub async fn clean(mut held: Box<Held>, stream: Stream) {
     };
     if let Ok(Ok((base, schema, stream))) = tokio::time::timeout(CLEAN_TIME_MAX, cleaning).await {
         held.known.settings = Settings::default();
+        held.known.prepared = OfConnection::default();
         held.known.base = base;
         // A reset does not change the database, and the session may have turned off its tracking.
         held.known.schema = schema;

@@ -76,6 +76,7 @@ pub(in super::super) async fn open(
     link.write(OK).await?;
     let target = Arc::new(Target {
         user: kind.user.clone(),
+        secret: login.secret.clone(),
         current: Default::default(),
     });
     pool.targets.lock().insert(thread_id, Arc::clone(&target));

@@ -1,13 +1,15 @@
 //! KILL by the numbers that clients got from the gate. The server has other numbers for its connections.
 //!
 //! A statement that waits at the gate is ended there. A running statement is killed at the server, over a separate
-//! connection that is logged in as the client's user. So the server decides whether the user may do this. The victim's
-//! connection is not lent to another session until the KILL is done.
+//! connection that is logged in as the client's user, who is the victim's. So the server decides whether the user may do
+//! this. The victim's connection is not lent to another session until the KILL is done.
+//!
+//! In a handover the victim may be another process's still ([`crate::handover`]). That process gets the KILL, and the
+//! client does not learn what becomes of it.
 
 use std::sync::Arc;
 
 use super::Pool;
-use super::backend::Login;
 use crate::mysql::Shared;
 use crate::mysql::ask::ask;
 use crate::mysql::complaint::Complaint;
@@ -22,6 +24,39 @@ pub struct Kill {
     pub is_of_statement: bool,
 }
 
+impl Kill {
+    /// For another process, with the user whose it is.
+    fn pack(self, user: &str) -> Vec<u8> {
+        let id = self.thread_id.to_le_bytes();
+        [&[u8::from(self.is_of_statement)], &id[..], user.as_bytes()].concat()
+    }
+
+    /// Of another process. None if it is none.
+    fn unpack(packed: &[u8]) -> Option<(Self, &str)> {
+        let (&is_of_statement, rest) = packed.split_first()?;
+        let (id, user) = rest.split_first_chunk()?;
+        let kill = Self {
+            thread_id: u32::from_le_bytes(*id),
+            is_of_statement: is_of_statement != 0,
+        };
+        Some((kill, std::str::from_utf8(user).ok()?))
+    }
+}
+
+/// Runs the KILLs that another process passes on, for ever.
+pub async fn serve_passed_on(shared: &Arc<Shared>, pool: &Arc<Pool>) {
+    loop {
+        let packed = shared.config.registry.cancels().next().await;
+        let Some((what, user)) = Kill::unpack(&packed) else {
+            continue;
+        };
+        let killing = kill(Arc::clone(shared), Arc::clone(pool), user.to_owned(), what);
+        if let Err(error) = killing.await {
+            tracing::debug!("a KILL that was passed on: {error}");
+        }
+    }
+}
+
 /// Runs a KILL for this user.
 ///
 /// # Errors
@@ -30,13 +65,21 @@ pub async fn kill(
     shared: Arc<Shared>,
     pool: Arc<Pool>,
     user: String,
-    login: Login,
     what: Kill,
 ) -> Result<(), Complaint> {
     let id = what.thread_id;
     let target = pool.targets.lock().get(&id).cloned();
-    let target =
-        target.ok_or_else(|| Complaint::new(1094, "HY000", format!("Unknown thread id: {id}")))?;
+    let Some(target) = target else {
+        let elsewhere = shared.config.registry.cancels();
+        return match elsewhere.pass_on(&what.pack(&user)) {
+            true => Ok(()),
+            false => Err(Complaint::new(
+                1094,
+                "HY000",
+                format!("Unknown thread id: {id}"),
+            )),
+        };
+    };
     if target.user != user {
         let message = format!("You are not owner of thread {id}");
         return Err(Complaint::new(1095, "HY000", message));
@@ -61,7 +104,7 @@ pub async fn kill(
     };
     let account = Account {
         user,
-        secret: login.secret,
+        secret: target.secret.clone(),
         database: None,
     };
     let statement = match what.is_of_statement {
@@ -87,5 +130,22 @@ impl Drop for Closing<'_> {
         if let Some(id) = self.1 {
             self.0.waits.close(&id);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kill_arrives_as_it_left() {
+        for is_of_statement in [false, true] {
+            let kill = Kill {
+                thread_id: 0x8765_4321,
+                is_of_statement,
+            };
+            assert_eq!(Kill::unpack(&kill.pack("user")), Some((kill, "user")));
+        }
+        assert_eq!(Kill::unpack(b"\0\0\0\0"), None);
     }
 }

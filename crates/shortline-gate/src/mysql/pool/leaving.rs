@@ -167,6 +167,14 @@ pub fn names_insert_id(statement: &[u8]) -> bool {
     })
 }
 
+/// Whether a statement may name the database that it is in.
+pub fn names_database(statement: &[u8]) -> bool {
+    statement.split(|byte| !is_of_name(*byte)).any(|word| {
+        let name = behind_version(word);
+        name.eq_ignore_ascii_case(b"database") || name.eq_ignore_ascii_case(b"schema")
+    })
+}
+
 fn has_comment(statement: &[u8]) -> bool {
     statement.contains(&b'#')
         || statement
@@ -237,6 +245,7 @@ mod tests {
         }
         assert!(reads_what_is_left(b"SHOW WARNINGS") && reads_what_is_left(b"select row_count()"));
         assert!(!reads_what_is_left(b"select warning from t"));
+        assert!(names_database(b"select /*!50000DATABASE()*/") && !names_database(b"select 1"));
         assert!(names_insert_id(b"select LAST_INSERT_ID()") && !names_insert_id(b"select 1"));
     }
 

@@ -10,30 +10,37 @@
 //! the first statement after it. If that statement is refused, the session ends, because the client already has an
 //! open transaction.
 
+mod binary;
 mod lending;
+mod moving;
 mod reads;
+mod statements;
 mod to_client;
 mod to_server;
 
-use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::backend::{AcquireError, Held, Kind, Login};
+use super::longer::Longer;
+use super::prepared::OfClient;
 use super::settings::{Names, Settings};
 use super::{Pool, Target};
 use crate::classify::{Class, ClientNames};
+use crate::handover::{ProtocolState, Stay};
 use crate::mysql::Shared;
 use crate::mysql::complaint::Complaint;
-use crate::mysql::packet::{HEADER_BYTES, Scanner};
+use crate::mysql::packet::{HEADER_BYTES, Scanner, packet};
 use crate::mysql::reply::{Follower, Status};
-use crate::mysql::statements::{Prepared, Statements};
+use crate::mysql::statements::Statements;
 use crate::pool::Keeping;
 use crate::pool::connections::Lending;
 use crate::relay::{Denied, End, Exchange, Protocol, Side, Work};
+use statements::{Preparing, Providing};
 
+const QUERY: u8 = 0x03;
 /// The most bytes of a command that are waited for and read.
 const STATEMENT_BYTES_MAX: usize = 1 << 20;
 
@@ -64,8 +71,10 @@ enum Phase {
     Preparing(usize),
     /// It has a unit and a connection.
     Relaying,
+    /// The connection gets a statement that the client executes next.
+    Providing(Box<Providing>),
     /// The server is asked for these variables.
-    Looking(Names, Look),
+    Looking(Names, Look, Then),
     /// It waits for a KILL of its own.
     Killing(Killing),
 }
@@ -73,6 +82,17 @@ enum Phase {
 type Acquired = Result<Lending<super::backend::Backend>, AcquireError>;
 type Acquiring = Pin<Box<dyn Future<Output = Acquired> + Send>>;
 type Killing = Pin<Box<dyn Future<Output = Result<(), Complaint>> + Send>>;
+
+/// What follows an answer about variables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Then {
+    /// The unit ends.
+    Release,
+    /// The session is reset.
+    Reset,
+    /// The client's next command goes on.
+    GoOn,
+}
 
 /// The received part of an answer about variables.
 #[derive(Debug, Default)]
@@ -89,6 +109,7 @@ impl std::fmt::Debug for Phase {
             Self::Acquiring(_) => "Acquiring",
             Self::Preparing(_) => "Preparing",
             Self::Relaying => "Relaying",
+            Self::Providing(_) => "Providing",
             Self::Looking(..) => "Looking",
             Self::Killing(_) => "Killing",
         })
@@ -117,8 +138,6 @@ struct Reasons {
     lasting: Option<&'static str>,
     /// It may have another role, which MariaDB keeps at a reset. Its connection is closed in the end.
     outlasts_reset: bool,
-    /// Its prepared statements.
-    statements: BTreeSet<u32>,
     /// It has locked tables.
     has_locks: bool,
     /// The next transaction has properties of its own.
@@ -128,20 +147,24 @@ struct Reasons {
 impl Reasons {
     /// One of them, if there is any.
     fn first(&self) -> Option<&'static str> {
-        let statements = (!self.statements.is_empty()).then_some("it has prepared statements");
         let locks = self.has_locks.then_some("it has locked tables");
         let next = self
             .has_characteristics
             .then_some("it has set its next transaction");
-        self.lasting.or(statements).or(locks).or(next)
+        self.lasting.or(locks).or(next)
     }
 }
 
-/// The state that a command changes if it succeeds.
+/// A command of the binary protocol whose answer changes what is known. The numbers are the client's.
 #[derive(Debug, Default)]
-struct Noted {
-    /// It prepares a statement, which is this.
-    prepares: Option<Prepared>,
+enum UnderWay {
+    #[default]
+    Nothing,
+    Prepare(Box<Preparing>),
+    /// And whether it had an open cursor before.
+    Execute(u32, bool),
+    Fetch(u32),
+    Reset(u32),
 }
 
 /// See the module's text.
@@ -164,13 +187,22 @@ pub struct Pooled {
     settings: Settings,
     /// Variables that the unit may have changed.
     changed: Names,
-    noted: Noted,
+    under_way: UnderWay,
     /// A whole BEGIN command that the gate has answered.
     begun: Option<Vec<u8>>,
     /// The unit begins with a statement that reads results of the previous one.
     clears: bool,
-    /// The types of prepared statements.
+    /// Its prepared statements, and their types.
+    prepared: OfClient,
     statements: Statements,
+    /// The client's number of the statement for which long data waits.
+    long_data: Option<u32>,
+    /// The server was asked for what the next command's meaning depends on.
+    has_inquired: bool,
+    /// The first bytes of the client's command that others were sent for.
+    replaced_bytes: usize,
+    /// The rest of a command that has become longer by that.
+    longer: Option<Longer>,
     scanner: Scanner,
     reply: Follower,
     /// The start of an incomplete message from the server.
@@ -183,8 +215,6 @@ pub struct Pooled {
     /// The session ends with this error.
     refusal: Option<Complaint>,
     is_leaving: bool,
-    /// It is reset as soon as the server has returned its database.
-    is_resetting: bool,
 }
 
 impl Pooled {
@@ -207,10 +237,15 @@ impl Pooled {
             schema,
             settings: Settings::default(),
             changed: Names::new(),
-            noted: Noted::default(),
+            under_way: UnderWay::Nothing,
             begun: None,
             clears: false,
+            prepared: OfClient::default(),
             statements: Statements::new(shared.config.limits.statements_max),
+            long_data: None,
+            has_inquired: false,
+            replaced_bytes: 0,
+            longer: None,
             scanner: Scanner::default(),
             reply: Follower::new(member.kind.capabilities, Status::default()),
             partial: Vec::new(),
@@ -219,7 +254,6 @@ impl Pooled {
             wanted_bytes: 0,
             refusal: None,
             is_leaving: false,
-            is_resetting: false,
             shared: Arc::clone(shared),
             member,
         }
@@ -237,6 +271,11 @@ impl Pooled {
     /// Whether the server's side of its connection is between two answers.
     fn is_between(&self) -> bool {
         self.turn == Turn::Command && self.partial.is_empty() && self.server_body_left == 0
+    }
+
+    /// Why the session is pinned, if it is.
+    fn reason(&self) -> Option<&'static str> {
+        self.reasons.first().or(self.prepared.reason())
     }
 
     fn held(&mut self) -> &mut Held {
@@ -336,6 +375,15 @@ impl Protocol for Pooled {
     fn retire(&mut self, server: Side) {
         self.give_up(server);
     }
+
+    fn stays(&self) -> Option<Stay> {
+        let is_bound = self.pin.is_some() || self.held.is_some();
+        is_bound.then_some(Stay::Pinned)
+    }
+
+    fn state(&self) -> Option<ProtocolState> {
+        Some(ProtocolState::Mysql(self.pack()))
+    }
 }
 
 impl Drop for Pooled {
@@ -352,6 +400,16 @@ impl Drop for Pooled {
 fn ok(status: u16) -> Vec<u8> {
     let [low, high] = status.to_le_bytes();
     vec![0, 0, 0, low, high, 0, 0]
+}
+
+/// A whole COM_QUERY.
+fn query(text: &str) -> Vec<u8> {
+    packet(0, &[&[QUERY], text.as_bytes()].concat())
+}
+
+/// The payload of an error's packet.
+fn error(complaint: &Complaint) -> Vec<u8> {
+    complaint.packet(0).split_off(HEADER_BYTES)
 }
 
 /// Removes the first packet from the received bytes, if it is complete. Returns its payload.

@@ -10,6 +10,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::handover::Variable;
 use crate::mysql::ask::Row;
 
 /// The variables of character sets, in the order in which they are set. Setting a connection's character set also
@@ -20,6 +21,21 @@ const BASE: [&str; 4] = [
     "character_set_results",
     "character_set_connection",
     "collation_connection",
+];
+/// The variables that the meaning of a text depends on when it is prepared: how it is read, what character set its
+/// strings have, and what a server resolves only once (MySQL since 8.0.22).
+pub const MEANING: [&str; 11] = [
+    "sql_mode",
+    "character_set_client",
+    "character_set_connection",
+    "collation_connection",
+    "time_zone",
+    "div_precision_increment",
+    "group_concat_max_len",
+    "default_week_format",
+    "lc_time_names",
+    "sql_auto_is_null",
+    "default_storage_engine",
 ];
 /// A variable that also changes without a SET.
 pub const INSERT_ID: &str = "last_insert_id";
@@ -89,7 +105,7 @@ const FOLLOWED: [(&str, bool); 58] = [
 const VALUE_BYTES_MAX: usize = 4096;
 
 /// Variables whose values differ from those at login, by name. None is NULL.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Settings(BTreeMap<&'static str, Option<Box<str>>>);
 
 /// The names of variables to ask for.
@@ -101,6 +117,17 @@ pub fn followed(name: &[u8]) -> Option<&'static str> {
         .iter()
         .find(|(known, _)| known.as_bytes().eq_ignore_ascii_case(name));
     found.map(|(known, _)| *known)
+}
+
+/// Whether the variable of this name only tells what a statement has done. MariaDB with a binary log reports
+/// `last_gtid` behind each write.
+pub fn is_result(name: &[u8]) -> bool {
+    name.eq_ignore_ascii_case(b"last_gtid")
+}
+
+/// Whether the meaning of a text depends on the variable of this name.
+pub fn of_meaning(name: &str) -> bool {
+    MEANING.contains(&name)
 }
 
 /// Adds the variables of character sets, which are always asked for.
@@ -155,6 +182,40 @@ impl Settings {
             }
         }
         Some(())
+    }
+
+    /// All of them, for another process.
+    pub fn pack(&self) -> Vec<Variable> {
+        let values = self.0.iter();
+        values
+            .map(|(name, value)| ((*name).to_owned(), value.as_deref().map(str::to_owned)))
+            .collect()
+    }
+
+    /// Those of another process. None if one of them is not followed or cannot be set.
+    pub fn unpack(variables: Vec<Variable>) -> Option<Self> {
+        let values = variables.into_iter().map(|(name, value)| {
+            let name = followed(name.as_bytes())?;
+            match value {
+                None => Some((name, None)),
+                Some(value) => Some((name, Some(settable(name, value.into_bytes())?))),
+            }
+        });
+        values.collect::<Option<_>>().map(Self)
+    }
+
+    /// Those that the meaning of a text depends on.
+    pub fn of_meaning(&self) -> Self {
+        let values = self.0.iter().filter(|(name, _)| of_meaning(name));
+        Self(values.map(|(name, value)| (*name, value.clone())).collect())
+    }
+
+    /// These, with the others' values for what the meaning of a text depends on.
+    pub fn with_meaning(&self, others: &Self) -> Self {
+        let mut settings = self.clone();
+        settings.0.retain(|name, _| !of_meaning(name));
+        settings.0.extend(others.of_meaning().0);
+        settings
     }
 
     /// Whether autocommit is off. Then each statement begins a transaction if none is open.
@@ -305,6 +366,33 @@ mod tests {
                 .unwrap()
                 .contains("character_set_results='utf8mb4'")
         );
+    }
+
+    #[test]
+    fn a_meaning_is_put_on_and_taken_off_again() {
+        let values = |mode: &str, wait: &str| {
+            let mut settings = Settings::default();
+            let row = vec![Some(wait.into()), Some(mode.into())];
+            let names = names(&[b"lock_wait_timeout", b"sql_mode"]);
+            settings.follow(&names, row, &base()).unwrap();
+            settings
+        };
+        let (before, now) = (values("ANSI", "5").of_meaning(), values("", "7"));
+        let there = now.with_meaning(&before);
+        assert_eq!(
+            there.changes_from(&now, &base()).unwrap(),
+            "SET @@session.sql_mode='ANSI'"
+        );
+        assert_eq!(
+            now.changes_from(&there, &base()).unwrap(),
+            "SET @@session.sql_mode=''"
+        );
+        assert_eq!(now.with_meaning(&now.of_meaning()), now);
+        assert_eq!(Settings::unpack(now.pack()), Some(now));
+        for (name, value) in [("sql_mode", "a'b"), ("timestamp", "1")] {
+            let variables = vec![(name.to_owned(), Some(value.to_owned()))];
+            assert_eq!(Settings::unpack(variables), None, "{name}");
+        }
     }
 
     #[test]

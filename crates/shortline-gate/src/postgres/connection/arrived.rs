@@ -3,42 +3,16 @@
 use std::sync::Arc;
 
 use super::super::Shared;
-use super::super::pool::{Pooled, UnpackError};
+use super::super::pool::Pooled;
 use super::{Opened, account_of, run};
-use crate::handover::{Arrival, ProtocolState, SessionState};
+use crate::handover::{Arrival, ArrivalError, ProtocolState, SessionState};
 use crate::relay::{About, Registration, Session, Side, Socket, Stream, Work};
-
-/// Why a session cannot go on here.
-#[derive(Debug, thiserror::Error)]
-enum ArrivalError {
-    #[error("this gate has no pool")]
-    NoPool,
-    #[error("this gate has as many clients as it may")]
-    TooMany,
-    #[error(transparent)]
-    Unpack(#[from] UnpackError),
-    #[error(transparent)]
-    Tenant(#[from] shortline_sched::admission::Refusal),
-    #[error("its socket: {0}")]
-    Socket(#[from] std::io::Error),
-}
 
 /// Goes on with a session once it is this process's, to its end.
 pub async fn go_on(shared: Arc<Shared>, arrival: Arrival, registration: Registration) {
-    let Arrival {
-        state,
-        socket,
-        welcome,
-    } = arrival;
-    let arrived = Socket::arrived(socket).map_err(ArrivalError::from);
-    let opened = arrived.and_then(|socket| reopen(&shared, state, socket, &registration));
-    match opened {
-        Ok(opened) => {
-            if welcome.accept().await {
-                Box::pin(run(&shared, opened)).await;
-            }
-        }
-        Err(error) => welcome.refuse(error.to_string()),
+    let opened = arrival.enter(|state, socket| reopen(&shared, state, socket, &registration));
+    if let Some(opened) = opened.await {
+        Box::pin(run(&shared, opened)).await;
     }
     drop(registration);
 }
@@ -60,7 +34,9 @@ fn reopen(
         .config
         .relay
         .idle_transaction_time_max(&names.client());
-    let ProtocolState::Postgres(of_protocol) = state.protocol;
+    let ProtocolState::Postgres(of_protocol) = state.protocol else {
+        return Err(ArrivalError::Protocol);
+    };
     let key: Box<[u8]> = of_protocol.key.0.clone().into();
     let protocol = Pooled::unpack(shared, pool, Arc::clone(&names), of_protocol)?;
     let handle = registration.handle.member();

@@ -16,7 +16,6 @@ mod statements;
 mod to_client;
 mod to_server;
 
-pub(in crate::postgres) use moving::UnpackError;
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::Pin;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::task::Poll;
 
-use super::{Look, Noted, Phase, Pooled, Reasons, Turn, ok};
+use super::{Look, Phase, Pooled, Reasons, Then, Turn, UnderWay, ok, query};
 use crate::BackendConnection;
 use crate::mysql::ask::Row;
 use crate::mysql::complaint::Complaint;
@@ -18,7 +18,6 @@ use crate::mysql::reply::{Follower, Status, status_of_ok};
 use crate::pool::Pins;
 use crate::relay::{Exchange, Side, Stream};
 
-const QUERY: u8 = 0x03;
 /// What makes the next transaction read only, whatever special rights its user has: those may write on a server with
 /// `read_only`.
 const READ_ONLY: &str = "SET TRANSACTION READ ONLY";
@@ -152,7 +151,6 @@ impl Pooled {
 
     /// The commands that set a connection to the session's database and variables, and begin its transaction.
     fn commands_for(&mut self, held: &mut Held) -> Vec<Vec<u8>> {
-        let query = |text: &str| packet(0, &[&[QUERY], text.as_bytes()].concat());
         let mut commands = Vec::new();
         // A server that was a replica may be the primary now.
         let is_read_only =
@@ -216,24 +214,44 @@ impl Pooled {
         }
     }
 
+    /// Ends the unit behind a statement, unless a transaction is open or long data waits for its execution.
+    pub(super) fn end_statement(
+        &mut self,
+        exchange: &mut Exchange<'_, '_>,
+    ) -> Result<(), Complaint> {
+        match self.reply.status().is_in_transaction() || self.prepared.have_long_data() {
+            true => Ok(()),
+            false => self.finish_unit(exchange),
+        }
+    }
+
     /// Ends the unit after its transaction. A pinned session is not asked for its variables. They are not needed
     /// elsewhere, and the query would change the results of its last statement.
     pub(super) fn finish_unit(&mut self, exchange: &mut Exchange<'_, '_>) -> Result<(), Complaint> {
-        let is_kept = self.reasons.first().is_some() || !self.member.is_of_transactions;
+        let is_kept = self.reason().is_some() || !self.member.is_of_transactions;
         if self.changed.is_empty() || is_kept {
             return self.release(exchange);
         }
-        self.look(exchange);
+        self.look(exchange, Then::Release);
         Ok(())
     }
 
     /// Asks the server for the variables that have changed.
-    pub(super) fn look(&mut self, exchange: &mut Exchange<'_, '_>) {
-        let mut changed = std::mem::take(&mut self.changed);
-        complete(&mut changed);
-        let query = [&[QUERY], look(&changed).as_bytes()].concat();
-        exchange.to_server(&packet(0, &query));
-        self.phase = Phase::Looking(changed, Look::default());
+    pub(super) fn look(&mut self, exchange: &mut Exchange<'_, '_>, then: Then) {
+        let changed = std::mem::take(&mut self.changed);
+        self.look_for(exchange, changed, then);
+    }
+
+    /// Asks the server for these variables.
+    pub(super) fn look_for(
+        &mut self,
+        exchange: &mut Exchange<'_, '_>,
+        mut names: Names,
+        then: Then,
+    ) {
+        complete(&mut names);
+        exchange.to_server(&query(&look(&names)));
+        self.phase = Phase::Looking(names, Look::default(), then);
     }
 
     /// Handles the server's answer about variables. `values` is None if it failed.
@@ -242,6 +260,7 @@ impl Pooled {
         exchange: &mut Exchange<'_, '_>,
         names: &Names,
         values: Option<Row>,
+        then: Then,
     ) {
         let held = self
             .held
@@ -257,11 +276,18 @@ impl Pooled {
         if followed.is_none() {
             self.reasons.lasting = Some("it has set a variable to what cannot be followed");
         }
-        if std::mem::take(&mut self.is_resetting) {
-            self.forget(exchange);
-            exchange.to_client(&packet(1, &ok(AUTOCOMMIT)));
-        } else if let Err(complaint) = self.release(exchange) {
-            self.refusal = Some(complaint);
+        match then {
+            Then::Reset => {
+                self.forget(exchange);
+                exchange.to_client(&packet(1, &ok(AUTOCOMMIT)));
+            }
+            Then::Release => self.refusal = self.release(exchange).err(),
+            Then::GoOn => {
+                self.changed.retain(|name| !names.contains(name));
+                self.has_inquired = true;
+                self.refusal = followed.is_none().then(unfollowed);
+                self.phase = Phase::Relaying;
+            }
         }
     }
 
@@ -269,7 +295,7 @@ impl Pooled {
     fn release(&mut self, exchange: &mut Exchange<'_, '_>) -> Result<(), Complaint> {
         self.phase = Phase::Resting;
         if self.member.is_of_transactions {
-            match self.reasons.first() {
+            match self.reason() {
                 None => self.pin = None,
                 Some(reason) if self.pin.is_none() => self.keep(reason)?,
                 Some(_) => {}
@@ -297,10 +323,13 @@ impl Pooled {
         &mut self,
         exchange: &mut Exchange<'_, '_>,
     ) -> Result<(), Complaint> {
+        if self.is_relaying() && exchange.work.is_running() {
+            return self.end_statement(exchange);
+        }
         let is_free = matches!(self.phase, Phase::Resting)
             && self.held.is_some()
             && self.turn == Turn::Command
-            && self.reasons.first().is_none()
+            && self.reason().is_none()
             && self.member.is_of_transactions;
         match is_free {
             true => self.finish_unit(exchange),
@@ -342,8 +371,9 @@ impl Pooled {
         self.reasons = Reasons::default();
         self.settings = Settings::default();
         self.changed = Names::new();
-        self.noted = Noted::default();
+        self.under_way = UnderWay::Nothing;
         self.begun = None;
+        self.prepared.clear();
         self.statements.clear();
         exchange.work.finish();
     }
@@ -365,6 +395,11 @@ fn moved() -> Complaint {
     let message =
         "the session keeps a connection to a server that is no longer the primary: connect anew";
     Complaint::new(1053, "08S01", message)
+}
+
+/// The session's variables, which the meaning of its statements depends on, cannot be set again.
+fn unfollowed() -> Complaint {
+    Complaint::malformed("the values of a session's variables")
 }
 
 /// Too many sessions keep a connection for this one to keep one for this reason.

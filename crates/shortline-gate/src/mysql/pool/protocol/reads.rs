@@ -1,8 +1,7 @@
 //! Which server a unit goes to: a replica where it surely reads only, else the primary.
 //!
 //! A unit on a replica is told to be read only (`SET TRANSACTION READ ONLY`), so that a rule that is wrong is found
-//! out by the server (1792), and nothing is written there. A session with prepared statements keeps its connection
-//! to the primary.
+//! out by the server (1792), and nothing is written there. A prepared statement goes where its text would.
 
 use super::Pooled;
 use crate::Gate;

@@ -1,16 +1,18 @@
 //! From the server to the client. Responses pass, with session changes removed from OK packets. Answers to the pool's
 //! own commands are dropped.
 
-use super::{Look, Phase, Pooled, Turn, take_packet};
+use super::{Look, Phase, Pooled, Turn, UnderWay, take_packet};
 use crate::mysql::ask::row;
 use crate::mysql::capability::DEPRECATE_EOF;
 use crate::mysql::complaint::Complaint;
 use crate::mysql::packet::{HEADER_BYTES, Header, PAYLOAD_BYTES_MAX, START_BYTES, packet};
-use crate::mysql::pool::settings::{INSERT_ID, followed};
+use crate::mysql::pool::settings::{INSERT_ID, followed, is_result};
 use crate::mysql::pool::track::{Ok as OkPacket, Tracked};
 use crate::relay::Exchange;
 
 const ERR: u8 = 0xff;
+/// ER_UNKNOWN_STMT_HANDLER (1243), as in an ERR packet.
+const UNKNOWN_STATEMENT: [u8; 2] = 1243_u16.to_le_bytes();
 /// The longest packet that is read whole.
 const OK_BYTES_MAX: usize = 1 << 20;
 
@@ -30,6 +32,7 @@ impl Pooled {
         };
         match self.phase {
             Phase::Preparing(_) => self.take_prepared(exchange, data),
+            Phase::Providing(_) => self.take_provided(exchange, data),
             Phase::Looking(..) => self.take_look(exchange, data),
             Phase::Relaying if self.turn != Turn::Command => self.relay(exchange, data)?,
             // No answer is due.
@@ -56,7 +59,7 @@ impl Pooled {
     fn take_look(&mut self, exchange: &mut Exchange<'_, '_>, data: &[u8]) {
         let mut received = data.to_vec();
         let has_end = self.member.kind.capabilities & DEPRECATE_EOF == 0;
-        while let Phase::Looking(names, look) = &mut self.phase {
+        while let Phase::Looking(names, look, then) = &mut self.phase {
             let Some(packet) = take_packet(&mut received) else {
                 break;
             };
@@ -70,11 +73,11 @@ impl Pooled {
             look.packets += 1;
             if is_failed || is_end {
                 let Look { row: values, .. } = std::mem::take(look);
-                let names = std::mem::take(names);
+                let (names, then) = (std::mem::take(names), *then);
                 let values = values
                     .filter(|_| !is_failed)
                     .and_then(|values| row(&values, columns as u64));
-                self.looked(exchange, &names, values);
+                self.looked(exchange, &names, values, then);
             }
         }
         self.partial = received;
@@ -104,7 +107,15 @@ impl Pooled {
                 .get(HEADER_BYTES)
                 .copied()
                 .filter(|_| payload_bytes > 0);
-            if self.goes_on || !self.reply.is_ok(header.payload_bytes, first) {
+            let is_prepared = !self.goes_on && self.reply.is_prepared(first);
+            if first == Some(ERR)
+                && !self.reply.has_begun()
+                && rest[HEADER_BYTES + 1..].starts_with(&UNKNOWN_STATEMENT)
+                && let UnderWay::Execute(number, _) = self.under_way
+            {
+                self.was_unknown(number);
+            }
+            if self.goes_on || !is_prepared && !self.reply.is_ok(header.payload_bytes, first) {
                 self.goes_on = header.payload_bytes == PAYLOAD_BYTES_MAX;
                 self.server_body_left = whole;
                 continue;
@@ -115,14 +126,14 @@ impl Pooled {
             if rest.len() < whole {
                 break;
             }
-            let read = OkPacket::read(&rest[HEADER_BYTES..whole]).ok_or_else(unread)?;
+            let payload = &rest[HEADER_BYTES..whole];
+            let said = match is_prepared {
+                true => self.name_prepared(payload),
+                false => self.take_ok(payload),
+            };
             exchange.to_client(&data[sent..at]);
             self.reply.follow(&rest[..whole]);
-            exchange.to_client(&packet(header.sequence, &read.plain));
-            if read.insert_id != 0 {
-                self.changed.insert(INSERT_ID);
-            }
-            self.follow(&read.tracked);
+            exchange.to_client(&packet(header.sequence, &said.ok_or_else(unread)?));
             at += whole;
             sent = at;
         }
@@ -134,6 +145,16 @@ impl Pooled {
         Ok(())
     }
 
+    /// Notes what an OK packet reports. Returns it without that. None if it is malformed.
+    fn take_ok(&mut self, payload: &[u8]) -> Option<Vec<u8>> {
+        let read = OkPacket::read(payload)?;
+        if read.insert_id != 0 {
+            self.changed.insert(INSERT_ID);
+        }
+        self.follow(&read.tracked);
+        Some(read.plain)
+    }
+
     /// Notes the changes that the server reports for a statement.
     fn follow(&mut self, tracked: &Tracked) {
         let mut is_named = tracked.schema.is_some();
@@ -141,7 +162,7 @@ impl Pooled {
         for name in &tracked.variables {
             match followed(name) {
                 Some(name) => drop(self.changed.insert(name)),
-                None => beyond = true,
+                None => beyond |= !is_result(name),
             }
             is_named = true;
         }
@@ -174,19 +195,30 @@ impl Pooled {
     pub(super) fn check_reply(&mut self, exchange: &mut Exchange<'_, '_>) -> Result<(), Complaint> {
         if self.turn == Turn::Replying && self.reply.is_done() && self.partial.is_empty() {
             self.turn = Turn::Command;
-            if let (Some(statement), Some(prepared)) =
-                (self.reply.prepared(), self.noted.prepares.take())
-            {
-                self.statements.prepared(statement, prepared);
-                self.reasons.statements.insert(statement);
+            let has_failed = self.reply.has_failed();
+            match std::mem::take(&mut self.under_way) {
+                UnderWay::Nothing => {}
+                UnderWay::Prepare(preparing) => self.was_prepared(*preparing, has_failed),
+                UnderWay::Execute(number, had_cursor) => {
+                    self.was_executed(exchange, number, has_failed.then_some(had_cursor));
+                }
+                UnderWay::Fetch(number) => {
+                    let is_over = !has_failed && self.reply.status().has_sent_last_row();
+                    self.let_go(exchange, number, |own| own.has_cursor &= !is_over);
+                }
+                UnderWay::Reset(number) => {
+                    self.let_go(exchange, number, |own| {
+                        own.has_cursor &= has_failed;
+                        own.has_long_data &= has_failed;
+                        own.has_failed &= has_failed;
+                    });
+                }
             }
-            if self.reply.has_failed() {
+            if has_failed {
                 exchange.work.fail();
             }
             exchange.work.next_statement();
-            if !self.reply.status().is_in_transaction() {
-                return self.finish_unit(exchange);
-            }
+            return self.end_statement(exchange);
         }
         Ok(())
     }

@@ -3,19 +3,20 @@
 
 use std::sync::Arc;
 
-use super::{Phase, Pooled, STATEMENT_BYTES_MAX, Turn, ok};
+use super::binary::{Incoming, is_of_statements};
+use super::{Phase, Pooled, STATEMENT_BYTES_MAX, Then, Turn, error, ok};
 use crate::Gate;
 use crate::classify::Class;
 use crate::mysql::command::Command;
 use crate::mysql::complaint::Complaint;
 use crate::mysql::packet::{Found, HEADER_BYTES, Header, packet};
+use crate::mysql::pool::ID_BIT;
 use crate::mysql::pool::kill::{Kill, kill};
 use crate::mysql::pool::leaving::{
     TOO_LONG, may_set_role, names_insert_id, reads_what_is_left, reason_to_keep,
 };
 use crate::mysql::pool::settings::INSERT_ID;
 use crate::mysql::reply::Shape;
-use crate::mysql::statements::Prepared;
 use crate::relay::{Denied, Exchange};
 
 const PING: u8 = 0x0e;
@@ -23,21 +24,12 @@ const SET_OPTION: u8 = 0x1b;
 const QUIT: u8 = 0x01;
 const CHANGE_USER: u8 = 0x11;
 const RESET: u8 = 0x1f;
-const STMT_PREPARE: u8 = 0x16;
-const STMT_EXECUTE: u8 = 0x17;
-const STMT_RESET: u8 = 0x1a;
-const STMT_FETCH: u8 = 0x1c;
-const STMT_BULK_EXECUTE: u8 = 0xfa;
-/// The most prepared statements of a session: a server's default limit.
-const STATEMENTS_MAX: usize = 16_382;
 /// Status flags.
 const IN_TRANSACTION: u16 = 1;
 const AUTOCOMMIT: u16 = 2;
-/// The type of preparing without executing.
-const PREPARATION: &str = "prepare";
 
 /// The result of handling the client's bytes.
-enum Step {
+pub(super) enum Step {
     /// More bytes must come, or another event must happen first.
     Wait,
     /// This many bytes are done.
@@ -100,6 +92,14 @@ impl Pooled {
         self.wanted_bytes = 0;
         let is_whole = wanted == payload_bytes;
         let whole = HEADER_BYTES + payload_bytes;
+        if payload.first().copied().is_some_and(is_of_statements) {
+            let incoming = Incoming {
+                header,
+                payload,
+                is_whole,
+            };
+            return self.of_statement(exchange, &incoming);
+        }
         match (payload.first(), Command::read(payload, false)) {
             (Some(&QUIT), _) => {
                 self.is_leaving = true;
@@ -119,7 +119,7 @@ impl Pooled {
                     "replication needs a connection of its own: connect to a gate without --pool";
                 Ok(self.refuse_command(&Complaint::new(1235, "42000", message)))
             }
-            (_, Command::Kill { thread_id, .. }) if self.is_of_pool(thread_id) => {
+            (_, Command::Kill { thread_id, .. }) if thread_id & ID_BIT != 0 => {
                 let text = payload.to_ascii_lowercase();
                 let what = Kill {
                     thread_id,
@@ -141,15 +141,7 @@ impl Pooled {
                 whole,
                 &bytes[..HEADER_BYTES + wanted],
             ),
-            (first, command) => {
-                let statement = payload.get(1..5).and_then(|id| id.try_into().ok());
-                self.other(
-                    exchange,
-                    first.copied(),
-                    statement.map(u32::from_le_bytes),
-                    &command,
-                )
-            }
+            (first, command) => Ok(self.other(exchange, first.copied(), &command)),
         }
     }
 
@@ -184,22 +176,27 @@ impl Pooled {
             let text = is_whole.then_some(text);
             return Ok(self.ask(exchange, &class, text));
         }
-        self.note(text, is_whole);
+        match is_whole {
+            true => self.note_reason(reason_to_keep(text), names_insert_id(text)),
+            false => self.note_long(),
+        }
         Ok(self.go(Some(Shape::Results)))
     }
 
-    /// Notes the session state that a statement may change.
-    fn note(&mut self, text: &[u8], is_whole: bool) {
-        let reason = match is_whole {
-            true => reason_to_keep(text),
-            false => Some(TOO_LONG),
-        };
+    /// Notes a statement of which only the start has come.
+    pub(super) fn note_long(&mut self) {
+        self.note_reason(Some(TOO_LONG), false);
+    }
+
+    /// Notes the session state that a statement may change: why the session is pinned after it, and whether it names
+    /// LAST_INSERT_ID.
+    pub(super) fn note_reason(&mut self, reason: Option<&'static str>, names_insert_id: bool) {
         self.reasons.outlasts_reset |= reason.is_some_and(may_set_role);
         if !self.member.is_of_transactions {
             return;
         }
         self.reasons.lasting = self.reasons.lasting.or(reason);
-        if names_insert_id(text) {
+        if names_insert_id {
             self.changed.insert(INSERT_ID);
         }
     }
@@ -209,51 +206,15 @@ impl Pooled {
         &mut self,
         exchange: &mut Exchange<'_, '_>,
         first: Option<u8>,
-        statement: Option<u32>,
         command: &Command<'_>,
-    ) -> Result<Step, Complaint> {
-        let (class, shape) = match command {
-            Command::Prepare(text) => {
-                let class = self.shared.class_of(text, &self.names.client());
-                if self.is_ready(exchange) {
-                    self.note(text, text.len() < STATEMENT_BYTES_MAX - 1);
-                    self.noted.prepares = Some(Prepared::Work(class));
-                }
-                (PREPARATION.into(), Some(Shape::Prepare))
-            }
-            Command::Execute(statement) => {
-                let known = match self.statements.get(*statement) {
-                    Some(Prepared::Work(class)) => class,
-                    _ => self.shared.unknown.clone(),
-                };
-                (known, Some(Shape::Results))
-            }
-            // The session has no such statement.
-            Command::Close(_) | Command::Unanswered
-                if !statement
-                    .is_some_and(|statement| self.reasons.statements.contains(&statement)) =>
-            {
-                self.turn = Turn::Dropping(Vec::new());
-                return Ok(Step::Again);
-            }
-            Command::Close(statement) => {
-                self.statements.close(*statement);
-                self.reasons.statements.remove(statement);
-                return Ok(self.go(None));
-            }
-            Command::Unanswered => return Ok(self.go(None)),
-            Command::Kill { shape, .. } | Command::Reset(shape) | Command::Other(shape) => {
-                (self.shared.unknown.clone(), Some(*shape))
-            }
-            Command::Query(_) | Command::Control | Command::Stream => {
-                unreachable!("these are dealt with before")
-            }
+    ) -> Step {
+        let shape = match command {
+            Command::Kill { shape, .. } | Command::Reset(shape) | Command::Other(shape) => *shape,
+            _ => unreachable!("the others are dealt with before"),
         };
-        if let Some(complaint) = self.refusal_of(first, statement) {
-            return Ok(self.refuse_command(&complaint));
-        }
         if !self.is_ready(exchange) {
-            return Ok(self.ask(exchange, &class, None));
+            let class = self.shared.unknown.clone();
+            return self.ask(exchange, &class, None);
         }
         if first == Some(SET_OPTION) && self.member.is_of_transactions {
             self.reasons.lasting = self
@@ -261,36 +222,17 @@ impl Pooled {
                 .lasting
                 .or(Some("it has set an option of its connection"));
         }
-        Ok(self.go(shape))
-    }
-
-    /// The error for a command of the binary protocol about a statement that is not the session's, or one too many. The
-    /// connection may have statements of other sessions.
-    fn refusal_of(&self, first: Option<u8>, statement: Option<u32>) -> Option<Complaint> {
-        let has = &self.reasons.statements;
-        match first? {
-            STMT_PREPARE if has.len() >= STATEMENTS_MAX => {
-                let message = format!(
-                    "a session prepares {STATEMENTS_MAX} statements at most through a pool"
-                );
-                Some(Complaint::new(1461, "42000", message))
-            }
-            STMT_EXECUTE | STMT_FETCH | STMT_RESET | STMT_BULK_EXECUTE
-                if !statement.is_some_and(|statement| has.contains(&statement)) =>
-            {
-                Some(Complaint::new(1243, "HY000", "Unknown prepared statement"))
-            }
-            _ => None,
-        }
+        self.go(Some(shape))
     }
 
     /// Whether the session has a unit and a connection for its next command.
-    fn is_ready(&self, exchange: &Exchange<'_, '_>) -> bool {
+    pub(super) fn is_ready(&self, exchange: &Exchange<'_, '_>) -> bool {
         exchange.work.is_running() && self.is_relaying()
     }
 
     /// Sends the command to the server.
-    fn go(&mut self, shape: Option<Shape>) -> Step {
+    pub(super) fn go(&mut self, shape: Option<Shape>) -> Step {
+        self.has_inquired = false;
         if let Some(shape) = shape {
             self.reply.expect(shape);
         }
@@ -301,7 +243,7 @@ impl Pooled {
     }
 
     /// Submits the command, which is work. It goes to the server when it is admitted and has a connection.
-    fn ask(
+    pub(super) fn ask(
         &mut self,
         exchange: &mut Exchange<'_, '_>,
         class: &Class,
@@ -341,11 +283,14 @@ impl Pooled {
             self.refusal = Some(complaint.clone());
             return;
         }
-        self.turn = Turn::Dropping(payload(complaint));
+        match self.long_data {
+            Some(number) => self.fail(number, error(complaint)),
+            None => self.turn = Turn::Dropping(error(complaint)),
+        }
     }
 
-    fn refuse_command(&mut self, complaint: &Complaint) -> Step {
-        self.turn = Turn::Dropping(payload(complaint));
+    pub(super) fn refuse_command(&mut self, complaint: &Complaint) -> Step {
+        self.turn = Turn::Dropping(error(complaint));
         Step::Again
     }
 
@@ -359,28 +304,24 @@ impl Pooled {
     fn reset(&mut self, exchange: &mut Exchange<'_, '_>, whole: usize) -> Step {
         if self.held.is_some() && self.reasons.lasting.is_some() {
             // It may be in a database that the server has not reported. A reset does not change the database.
-            self.is_resetting = true;
-            self.look(exchange);
+            self.look(exchange, Then::Reset);
             return Step::Done(whole);
         }
         self.forget(exchange);
         self.answer(exchange, &ok(AUTOCOMMIT), whole)
     }
 
-    fn status(&self) -> u16 {
-        let autocommit = if self.settings.is_autocommit_off() {
-            0
-        } else {
-            AUTOCOMMIT
+    /// The status flags that the client is to see.
+    pub(super) fn status(&self) -> u16 {
+        let is_open = match self.is_relaying() {
+            true => self.reply.status().is_in_transaction(),
+            false => self.begun.is_some(),
         };
-        match self.begun {
-            Some(_) => autocommit | IN_TRANSACTION,
-            None => autocommit,
+        let transaction = if is_open { IN_TRANSACTION } else { 0 };
+        match self.settings.is_autocommit_off() {
+            true => transaction,
+            false => transaction | AUTOCOMMIT,
         }
-    }
-
-    fn is_of_pool(&self, thread_id: u32) -> bool {
-        self.member.pool.targets.lock().contains_key(&thread_id)
     }
 
     fn kill(&mut self, exchange: &mut Exchange<'_, '_>, what: Kill, whole: usize) -> Step {
@@ -389,7 +330,6 @@ impl Pooled {
             Arc::clone(&self.shared),
             Arc::clone(&member.pool),
             member.kind.user.clone(),
-            member.login.clone(),
             what,
         );
         self.phase = Phase::Killing(Box::pin(killing));
@@ -420,8 +360,18 @@ impl Pooled {
         if self.scanner.message_bytes() > message_bytes_max {
             return Err(Complaint::too_long(message_bytes_max));
         }
-        exchange.to_server(&bytes[from..*at]);
+        let replaced = self.replaced_bytes.min(*at - from);
+        self.replaced_bytes -= replaced;
+        let rest = &bytes[from + replaced..*at];
+        match &mut self.longer {
+            None => exchange.to_server(rest),
+            Some(longer) => {
+                let rest = longer.take(rest);
+                exchange.to_server(&rest.map_err(|_| Complaint::too_long(message_bytes_max))?);
+            }
+        }
         if is_end {
+            self.longer = None;
             let is_unanswered = self.turn
                 == Turn::Sending {
                     has_response: false,
@@ -455,11 +405,6 @@ impl Pooled {
             return;
         }
     }
-}
-
-/// The payload of an error's packet.
-fn payload(complaint: &Complaint) -> Vec<u8> {
-    complaint.packet(0).split_off(HEADER_BYTES)
 }
 
 /// A statement that only begins a default transaction, or ends one.

@@ -1,7 +1,7 @@
 //! What a pipeline expects after all kinds of answers and errors.
 
 #![allow(clippy::unwrap_used)]
-use super::super::prepared::Table;
+use super::super::prepared::{Notes, Table};
 use super::*;
 use proptest::prelude::*;
 
@@ -39,7 +39,7 @@ fn an_error_takes_all_with_it_up_to_the_sync() {
     pipeline.send_parse(prepares(1, Some(b"a")), None);
     pipeline.send();
     pipeline.put(vec![7], Effect::Prepared(b"x".as_slice().into()));
-    pipeline.send_hidden_close(Arc::<Table>::default().enter(b"a\0\0\0"));
+    pipeline.send_hidden_close(Arc::<Table>::default().enter(&b"a\0\0\0"[..], Notes::of));
     pipeline.send_parse(prepares(2, Some(b"b")), None);
     pipeline.send_sync();
     pipeline.send_parse(prepares(3, Some(b"c")), None);
@@ -124,7 +124,8 @@ fn a_parse_of_an_earlier_segment_is_awaited_until_it_is_answered() {
 #[test]
 fn a_parse_that_fails_removes_the_unnamed_statement_and_one_that_is_skipped_does_not() {
     let table = Arc::<Table>::default();
-    let [a, b, c] = [b"a\0\0\0", b"b\0\0\0", b"c\0\0\0"].map(|body| table.enter(body));
+    let [a, b, c] =
+        [b"a\0\0\0", b"b\0\0\0", b"c\0\0\0"].map(|body| table.enter(&body[..], Notes::of));
     let unnamed = |statement: &Arc<Statement>| Prepares {
         id: statement.id,
         is_unnamed: true,
@@ -164,7 +165,7 @@ fn a_parse_that_fails_removes_the_unnamed_statement_and_one_that_is_skipped_does
 proptest! {
     #[test]
     fn any_order_of_messages_is_followed(steps in prop::collection::vec(0..12_u8, 0..100)) {
-        let statement = Arc::<Table>::default().enter(b"a\0\0\0");
+        let statement = Arc::<Table>::default().enter(&b"a\0\0\0"[..], Notes::of);
         let mut pipeline = Pipeline::default();
         for step in steps {
             match step {

@@ -9,22 +9,12 @@ use super::reads::READ_ONLY;
 use super::statements::NAMED_MAX;
 use super::{Member, Pooled};
 use crate::classify::ClientNames;
-use crate::handover::{Blob, PostgresState};
+use crate::handover::{ArrivalError, Blob, PostgresState};
 use crate::postgres::Shared;
 use crate::postgres::pool::login::Kind;
+use crate::postgres::pool::prepared::Notes;
 use crate::postgres::pool::settings::Settings;
 use crate::postgres::pool::{Pool, Target};
-
-/// Why a session cannot go on here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum UnpackError {
-    /// More than a session may have.
-    #[error("the session has more than {NAMED_MAX} prepared statements")]
-    Statements,
-    /// A session here has the key already.
-    #[error("another session has the same cancel key")]
-    Key,
-}
 
 impl Pooled {
     /// What another process needs to go on with the session, which rests.
@@ -58,15 +48,15 @@ impl Pooled {
     /// The session that another process had.
     ///
     /// # Errors
-    /// [`UnpackError`]
+    /// [`ArrivalError`]
     pub(in crate::postgres) fn unpack(
         shared: &Arc<Shared>,
         pool: &Arc<Pool>,
         names: Arc<ClientNames>,
         state: PostgresState,
-    ) -> Result<Self, UnpackError> {
+    ) -> Result<Self, ArrivalError> {
         if state.named.len() > NAMED_MAX {
-            return Err(UnpackError::Statements);
+            return Err(ArrivalError::Statements(NAMED_MAX));
         }
         let kind = Kind {
             user: state.user,
@@ -82,7 +72,7 @@ impl Pooled {
         {
             let mut targets = pool.targets.lock();
             if targets.contains_key(&key) {
-                return Err(UnpackError::Key);
+                return Err(ArrivalError::Key);
             }
             targets.insert(key.clone(), Arc::clone(&target));
         }
@@ -103,7 +93,7 @@ impl Pooled {
         session.settings = unpacked(&state.settings);
         let unnamed = state.unnamed.map(|body| (Blob::default(), body));
         for (name, body) in unnamed.into_iter().chain(state.named) {
-            let statement = session.member.pool.statements.enter(&body.0);
+            let statement = session.member.pool.statements.enter(&body.0[..], Notes::of);
             session.know(&name.0, statement);
         }
         Ok(session)

@@ -7,7 +7,7 @@ use crate::postgres::conversation::Status;
 use crate::postgres::frame::{HEADER_BYTES, Header};
 use crate::postgres::messages::text;
 use crate::postgres::pool::pipeline::{Effect, Lost, Pending, Prepares, Unnamed};
-use crate::postgres::pool::prepared::{SHARED, Statement};
+use crate::postgres::pool::prepared::{Notes, SHARED, Statement};
 use crate::postgres::reply::{Complaint, message, ready_for_query};
 use crate::relay::Exchange;
 
@@ -36,7 +36,7 @@ impl Pooled {
                 format!("the session has {NAMED_MAX} prepared statements, the most allowed");
             return Err(Complaint::new("53400", message).into());
         }
-        let statement = self.member.pool.statements.enter(body);
+        let statement = self.member.pool.statements.enter(body, Notes::of);
         self.prepared.prepare(name, statement.clone());
         let is_unnamed = name.is_empty();
         let prepares = Prepares {
@@ -48,7 +48,15 @@ impl Pooled {
             self.held().known.prepared.unnamed = Some(statement.id);
             self.send(exchange, &statement.parse(b""));
             self.pipeline.send_parse(prepares, Some(statement));
-        } else if !self.may_have_failed() && self.held().known.prepared.uses(statement.id) {
+        } else if !self.may_have_failed()
+            && self
+                .held()
+                .known
+                .prepared
+                .named
+                .uses(statement.id)
+                .is_some()
+        {
             let effect = Effect::Prepared(name.into());
             self.pipeline.put(message(b'1', &[]), effect);
             self.put_in(exchange);
@@ -90,7 +98,7 @@ impl Pooled {
             return Ok(None);
         }
         let known = self.member.pool.statements.get(statement);
-        let Some(known) = known.filter(|known| known.is_proven(&self.member.kind)) else {
+        let Some(known) = known.filter(|known| known.notes.is_proven(&self.member.kind)) else {
             return Ok(None);
         };
         let prepared = self
@@ -121,7 +129,7 @@ impl Pooled {
                 false => name.to_vec(),
             });
         };
-        if statement.leaves_state {
+        if statement.notes.leaves_state {
             self.note_statement(statement.text(), true);
         }
         let prepares = Prepares {
@@ -137,7 +145,14 @@ impl Pooled {
             }
             return Ok(Vec::new());
         }
-        if !self.held().known.prepared.uses(statement.id) {
+        if self
+            .held()
+            .known
+            .prepared
+            .named
+            .uses(statement.id)
+            .is_none()
+        {
             self.send_parse(exchange, &statement, prepares);
         }
         Ok(statement.name())
@@ -171,8 +186,8 @@ impl Pooled {
             .held
             .as_ref()
             .expect("invariant: whoever prepares has a connection");
-        if let Some(statement) = held.known.prepared.get(prepares.id) {
-            statement.prove(&held.kind);
+        if let Some(statement) = held.known.prepared.named.get(prepares.id) {
+            statement.notes.prove(&held.kind);
         }
     }
 
@@ -181,7 +196,7 @@ impl Pooled {
         for lost in lost.into_iter().rev() {
             match lost {
                 Lost::Parse(prepares) => self.not_prepared(&prepares),
-                Lost::Close(statement) => self.held().known.prepared.keep(&statement),
+                Lost::Close(statement) => self.held().known.prepared.named.keep(statement, ()),
                 Lost::Effect(Effect::Prepared(name)) => self.close(&name),
                 Lost::Effect(Effect::Closed(_, None)) => {}
                 Lost::Effect(Effect::Closed(name, Some(statement))) => self.know(&name, statement),
@@ -195,7 +210,7 @@ impl Pooled {
         if prepares.is_unnamed {
             return;
         }
-        self.held().known.prepared.forget(prepares.id);
+        self.held().known.prepared.named.forget(prepares.id);
         if let Some(name) = &prepares.client_name {
             self.close(name);
         }
@@ -228,7 +243,7 @@ impl Pooled {
             return true;
         }
         let id = self.prepared.get(name).map(|statement| statement.id);
-        let is_there = id.is_some_and(|id| self.held().known.prepared.has(id));
+        let is_there = id.is_some_and(|id| self.held().known.prepared.named.has(id));
         self.pipeline.awaits(|pending| match pending {
             // The error for a statement that its own Parse has not made is the right one.
             Pending::Parse(parse) => {
@@ -281,7 +296,7 @@ impl Pooled {
 
     /// Notes that the client has no named statements any more. Its connection may have kept some that it got since.
     pub(super) fn forget_prepared(&mut self) {
-        self.held().known.prepared.doubt_named();
+        self.held().known.prepared.named.doubt();
         self.prepared.close_named();
     }
 }

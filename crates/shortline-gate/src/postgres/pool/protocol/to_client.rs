@@ -172,7 +172,7 @@ impl Pooled {
                     self.undo(lost);
                 }
                 if error_field(body, b'C') == NO_SUCH_STATEMENT {
-                    self.held().known.prepared.doubt_named();
+                    self.held().known.prepared.named.doubt();
                 }
                 if error_field(body, b'R') == PLAN_HAS_CHANGED {
                     self.retire_prepared();
@@ -216,7 +216,7 @@ impl Pooled {
             }
             b"LOAD" => self.is_beyond_following = true,
             b"DEALLOCATE ALL" => self.forget_prepared(),
-            b"DEALLOCATE" => self.held().known.prepared.doubt_named(),
+            b"DEALLOCATE" => self.held().known.prepared.named.doubt(),
             _ => {}
         }
     }

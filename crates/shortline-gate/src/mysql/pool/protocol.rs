@@ -37,6 +37,9 @@ use crate::relay::{Denied, End, Exchange, Protocol, Side, Work};
 /// The most bytes of a command that are waited for and read.
 const STATEMENT_BYTES_MAX: usize = 1 << 20;
 
+/// The status flag of autocommit.
+const AUTOCOMMIT: u16 = 2;
+
 /// The client's identity in the pool.
 #[derive(Debug)]
 pub struct Member {
@@ -142,6 +145,8 @@ impl Reasons {
 struct Noted {
     /// It prepares a statement, which is this.
     prepares: Option<Prepared>,
+    /// It may set something and then fail.
+    may_set_and_fail: bool,
 }
 
 /// See the module's text.
@@ -162,6 +167,8 @@ pub struct Pooled {
     /// The database it is in, and its variables.
     schema: Option<Box<[u8]>>,
     settings: Settings,
+    /// Its status flags that last, as the server said last.
+    flags: u16,
     /// Variables that the unit may have changed.
     changed: Names,
     noted: Noted,
@@ -206,6 +213,7 @@ impl Pooled {
             reasons: Reasons::default(),
             schema,
             settings: Settings::default(),
+            flags: AUTOCOMMIT,
             changed: Names::new(),
             noted: Noted::default(),
             begun: None,

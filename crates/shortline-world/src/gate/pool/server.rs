@@ -119,9 +119,10 @@ impl Server {
         self.world.note(format_args!("server {number} is closed"));
     }
 
-    /// The statement of this connection is to end, if it has one.
-    pub fn cancel(&self, number: u32) {
+    /// The statement of this connection is to end, if it has one. Returns whether there is such a connection.
+    pub fn cancel(&self, number: u32) -> bool {
         let working = self.working.lock().get(&number).cloned();
+        let is_there = working.is_some();
         let works = working.filter(|working| working.works.load(Ordering::Relaxed));
         self.world.note(format_args!(
             "server {number} is to cancel, {}",
@@ -134,6 +135,7 @@ impl Server {
         if let Some(working) = works {
             working.cancelled.notify_one();
         }
+        is_there
     }
 
     /// This connection is to end. Returns whether there is one.

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::task::Poll;
 
-use super::{Look, Noted, Phase, Pooled, Reasons, Turn, ok};
+use super::{AUTOCOMMIT, Look, Noted, Phase, Pooled, Reasons, Turn, ok};
 use crate::BackendConnection;
 use crate::mysql::ask::Row;
 use crate::mysql::complaint::Complaint;
@@ -26,7 +26,6 @@ const READ_ONLY: &str = "SET TRANSACTION READ ONLY";
 const FORGETS_READ_ONLY: [&str; 2] = ["START TRANSACTION", "COMMIT"];
 const INIT_DB: u8 = 0x02;
 const ERR: u8 = 0xff;
-const AUTOCOMMIT: u16 = 2;
 
 impl Pooled {
     /// Gets a connection for the admitted unit, now or as soon as one is free.
@@ -133,7 +132,7 @@ impl Pooled {
         let connections = pool.common.nodes.connections(held.node);
         connections.servers().lend(&held.server, handle.id());
         handle.set_link(Some(held.server.id()));
-        self.reply = Follower::new(held.known.capabilities, Status::default());
+        self.reply = Follower::new(held.known.capabilities, Status(self.status()));
         let commands = self.commands_for(&mut held);
         self.held = Some(held);
         if !self.member.is_of_transactions && self.pin.is_none() {
@@ -341,6 +340,7 @@ impl Pooled {
         self.replica = None;
         self.reasons = Reasons::default();
         self.settings = Settings::default();
+        self.flags = AUTOCOMMIT;
         self.changed = Names::new();
         self.noted = Noted::default();
         self.begun = None;

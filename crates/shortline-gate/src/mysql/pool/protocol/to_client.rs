@@ -10,7 +10,10 @@ use crate::mysql::pool::settings::{INSERT_ID, followed};
 use crate::mysql::pool::track::{Ok as OkPacket, Tracked};
 use crate::relay::Exchange;
 
+const EOF: u8 = 0xfe;
 const ERR: u8 = 0xff;
+/// An end of rows without changes is shorter than this.
+const EOF_BYTES_MAX: usize = 9;
 /// The longest packet that is read whole.
 const OK_BYTES_MAX: usize = 1 << 20;
 
@@ -63,8 +66,10 @@ impl Pooled {
             // One for each variable, and one for the database.
             let columns = names.len() + 1;
             let before = 1 + columns + usize::from(has_end);
-            let (is_failed, is_end) = (packet.first() == Some(&ERR), look.packets > before);
-            if look.packets == before {
+            let is_failed = packet.first() == Some(&ERR);
+            let has_no_row = look.packets == before && is_end_of_rows(&packet);
+            let is_end = look.packets > before || has_no_row;
+            if look.packets == before && !has_no_row {
                 look.row = Some(packet);
             }
             look.packets += 1;
@@ -180,16 +185,30 @@ impl Pooled {
                 self.statements.prepared(statement, prepared);
                 self.reasons.statements.insert(statement);
             }
-            if self.reply.has_failed() {
+            let status = self.reply.status();
+            self.flags = status.of_session();
+            let (has_failed, noted) = (self.reply.has_failed(), std::mem::take(&mut self.noted));
+            if has_failed {
                 exchange.work.fail();
+                if noted.may_set_and_fail {
+                    let reason = Some("it may have set what the server has not reported");
+                    self.reasons.lasting = self.reasons.lasting.or(reason);
+                }
             }
             exchange.work.next_statement();
-            if !self.reply.status().is_in_transaction() {
+            // An error has no status. Without autocommit, what failed may have begun a transaction.
+            let may_have_begun = has_failed && status.is_autocommit_off();
+            if !status.is_in_transaction() && !may_have_begun {
                 return self.finish_unit(exchange);
             }
         }
         Ok(())
     }
+}
+
+/// Whether a packet ends rows. A row that begins like it is longer.
+fn is_end_of_rows(packet: &[u8]) -> bool {
+    packet.first() == Some(&EOF) && packet.len() < EOF_BYTES_MAX
 }
 
 fn unasked() -> Complaint {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::{Phase, Pooled, STATEMENT_BYTES_MAX, Turn, ok};
+use super::{AUTOCOMMIT, Phase, Pooled, STATEMENT_BYTES_MAX, Turn, ok};
 use crate::Gate;
 use crate::classify::Class;
 use crate::mysql::command::Command;
@@ -11,7 +11,7 @@ use crate::mysql::complaint::Complaint;
 use crate::mysql::packet::{Found, HEADER_BYTES, Header, packet};
 use crate::mysql::pool::kill::{Kill, kill};
 use crate::mysql::pool::leaving::{
-    TOO_LONG, may_set_role, names_insert_id, reads_what_is_left, reason_to_keep,
+    TOO_LONG, may_set_and_fail, may_set_role, names_insert_id, reads_what_is_left, reason_to_keep,
 };
 use crate::mysql::pool::settings::INSERT_ID;
 use crate::mysql::reply::Shape;
@@ -30,9 +30,9 @@ const STMT_FETCH: u8 = 0x1c;
 const STMT_BULK_EXECUTE: u8 = 0xfa;
 /// The most prepared statements of a session: a server's default limit.
 const STATEMENTS_MAX: usize = 16_382;
-/// Status flags.
+/// Status flags of a transaction that is open.
 const IN_TRANSACTION: u16 = 1;
-const AUTOCOMMIT: u16 = 2;
+const IN_TRANSACTION_READ_ONLY: u16 = 0x2000;
 /// The type of preparing without executing.
 const PREPARATION: &str = "prepare";
 
@@ -171,7 +171,7 @@ impl Pooled {
                     self.begun = Some(command.to_vec());
                     return Ok(self.answer(exchange, &ok(self.status()), whole));
                 }
-                Some(Boundary::End) => {
+                Some(Boundary::End) if !self.settings.has_completion() => {
                     self.begun = None;
                     return Ok(self.answer(exchange, &ok(self.status()), whole));
                 }
@@ -195,6 +195,7 @@ impl Pooled {
             false => Some(TOO_LONG),
         };
         self.reasons.outlasts_reset |= reason.is_some_and(may_set_role);
+        self.noted.may_set_and_fail = may_set_and_fail(text);
         if !self.member.is_of_transactions {
             return;
         }
@@ -255,6 +256,8 @@ impl Pooled {
         if !self.is_ready(exchange) {
             return Ok(self.ask(exchange, &class, None));
         }
+        // A reset does not undo it.
+        self.reasons.outlasts_reset |= first == Some(SET_OPTION);
         if first == Some(SET_OPTION) && self.member.is_of_transactions {
             self.reasons.lasting = self
                 .reasons
@@ -367,16 +370,14 @@ impl Pooled {
         self.answer(exchange, &ok(AUTOCOMMIT), whole)
     }
 
-    fn status(&self) -> u16 {
-        let autocommit = if self.settings.is_autocommit_off() {
-            0
-        } else {
-            AUTOCOMMIT
+    /// The status flags of an answer of the gate's.
+    pub(super) fn status(&self) -> u16 {
+        let begun = match (&self.begun, self.settings.is_read_only()) {
+            (None, _) => 0,
+            (Some(_), false) => IN_TRANSACTION,
+            (Some(_), true) => IN_TRANSACTION | IN_TRANSACTION_READ_ONLY,
         };
-        match self.begun {
-            Some(_) => autocommit | IN_TRANSACTION,
-            None => autocommit,
-        }
+        self.flags | begun
     }
 
     fn is_of_pool(&self, thread_id: u32) -> bool {

@@ -166,6 +166,8 @@ impl Client<'_> {
             Step::Babble => {
                 self.note("babbles");
                 self.end.write_all(&[0xff; 8]).await?;
+                // They may be the beginning of a long message.
+                self.end.finish();
                 while self.end.read(&mut [0; 1024]).await? > 0 {}
                 Err(Over::Left)
             }

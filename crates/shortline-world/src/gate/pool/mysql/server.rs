@@ -156,17 +156,20 @@ impl<'a> Connection<'a> {
 
     /// The answer to KILL.
     fn kill(&self, text: &str) -> Option<Payload> {
-        let number = |prefix| text.strip_prefix(prefix)?.parse::<u32>().ok();
-        if let Some(number) = number("KILL QUERY ") {
-            self.server.cancel(number);
-        } else {
-            let number = number("KILL ")?;
-            if !self.server.kill(number) {
-                let text = format!("Unknown thread id: {number}");
-                return Some(err(&(1094, "HY000", text)));
-            }
-        }
-        Some(self.session.clone().ok())
+        let text = text.to_ascii_lowercase();
+        let (is_statement, number) = match text.strip_prefix("kill query ") {
+            Some(number) => (true, number),
+            None => (false, text.strip_prefix("kill ")?),
+        };
+        let number = number.parse().ok()?;
+        let is_there = match is_statement {
+            true => self.server.cancel(number),
+            false => self.server.kill(number),
+        };
+        Some(match is_there {
+            true => self.session.clone().ok(),
+            false => err(&(1094, "HY000", format!("Unknown thread id: {number}"))),
+        })
     }
 
     /// The next command. Meanwhile the server may end its direction, or the connection. Then there is none.

@@ -272,8 +272,7 @@ impl Session {
         let more = if has_more { MORE_RESULTS } else { 0 };
         match answer {
             Answer::Done { insert_id, info } => says.push(self.okay(OK, insert_id, info, more)),
-            Answer::Rows(count, mut rows) => {
-                rows.truncate(self.variables.rows_max());
+            Answer::Rows(count, rows) => {
                 says.extend(columns(count));
                 if !self.has(DEPRECATE_EOF) {
                     says.push(self.eof(more));

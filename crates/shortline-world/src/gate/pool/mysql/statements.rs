@@ -154,11 +154,18 @@ impl Session {
     }
 
     fn select(&mut self, items: &str) -> Result<Answer, Failed> {
+        let (items, limit) = match items.strip_suffix(" LIMIT 1") {
+            Some(items) => (items, 1),
+            None => (items, self.variables.rows_max()),
+        };
         if let Some((_, arguments)) = call(items).filter(|(name, _)| *name == "work") {
             let [number, _, bytes] = numbers(arguments).unwrap_or_default();
             let all = content::piece(number, 0, bytes as usize);
             let rows = all.chunks(ROW_BYTES_MAX);
-            let rows = rows.map(|row| vec![Some(row.to_vec())]).collect();
+            let rows = rows
+                .take(limit)
+                .map(|row| vec![Some(row.to_vec())])
+                .collect();
             return Ok(Answer::Rows(1, rows));
         }
         if items.contains(" from t") {
@@ -166,7 +173,9 @@ impl Session {
         }
         let items = split(items, b',');
         let values: Result<Row, Failed> = items.iter().map(|item| self.item(item)).collect();
-        Ok(Answer::Rows(items.len(), vec![values?]))
+        let mut rows = vec![values?];
+        rows.truncate(limit);
+        Ok(Answer::Rows(items.len(), rows))
     }
 
     /// An item of a SELECT.

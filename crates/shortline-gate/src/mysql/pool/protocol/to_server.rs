@@ -9,6 +9,7 @@ use crate::classify::Class;
 use crate::mysql::command::Command;
 use crate::mysql::complaint::Complaint;
 use crate::mysql::packet::{Found, HEADER_BYTES, Header, packet};
+use crate::mysql::pool::FIRST_ID;
 use crate::mysql::pool::kill::{Kill, kill};
 use crate::mysql::pool::leaving::{
     TOO_LONG, may_set_and_fail, may_set_role, names_insert_id, reads_what_is_left, reason_to_keep,
@@ -119,7 +120,7 @@ impl Pooled {
                     "replication needs a connection of its own: connect to a gate without --pool";
                 Ok(self.refuse_command(&Complaint::new(1235, "42000", message)))
             }
-            (_, Command::Kill { thread_id, .. }) if self.is_of_pool(thread_id) => {
+            (_, Command::Kill { thread_id, .. }) if Self::is_of_pool(thread_id) => {
                 let text = payload.to_ascii_lowercase();
                 let what = Kill {
                     thread_id,
@@ -380,8 +381,8 @@ impl Pooled {
         self.flags | begun
     }
 
-    fn is_of_pool(&self, thread_id: u32) -> bool {
-        self.member.pool.targets.lock().contains_key(&thread_id)
+    fn is_of_pool(thread_id: u32) -> bool {
+        thread_id >= FIRST_ID
     }
 
     fn kill(&mut self, exchange: &mut Exchange<'_, '_>, what: Kill, whole: usize) -> Step {

@@ -237,7 +237,7 @@ impl Client<'_> {
     /// Hears the answer to a command. Returns what its own connection may be then.
     async fn hear_all(&mut self, command: &Command, over: usize) -> Result<Vec<Session>, Over> {
         let before = std::mem::take(&mut self.own);
-        let mut possible = self.possible(&before, command, over);
+        let mut possible = self.possible(&before, command);
         let mut at = 0;
         loop {
             let (done, mut open): (Vec<_>, Vec<_>) =
@@ -250,12 +250,18 @@ impl Client<'_> {
             open.retain(|one| is_same(command, &one.says[at], &heard));
             at += 1;
             let told = Failure::of(&heard);
+            let is_ended = told.as_ref().is_some_and(Failure::is_of_kill);
+            let may_be_ended = self.arena.roster.was_to_end(self.index, over);
             if let Some(told) = &told
                 && at == 1
+                && (is_ended && may_be_ended || self.arena.scenario.may_refuse(told))
             {
-                open.extend(self.refused(&before, told, &heard));
+                open.extend(refused(&before, &heard));
             }
-            if open.is_empty() {
+            if open.is_empty() || is_ended && !may_be_ended {
+                let told = told.filter(|told| {
+                    is_ended && may_be_ended || self.arena.scenario.may_end(told, true)
+                });
                 return Err(self.surprised(command, shown, &heard, told).await);
             }
             if let (Command::Prepare(_), Some(&OK), 1) = (command, heard.first(), at) {
@@ -266,9 +272,9 @@ impl Client<'_> {
     }
 
     /// What may be answered to a command.
-    fn possible(&self, before: &[Session], command: &Command, over: usize) -> Vec<Possible> {
+    fn possible(&self, before: &[Session], command: &Command) -> Vec<Possible> {
         let mut fates = vec![None];
-        if self.arena.roster.was_to_end(self.index, over) {
+        if self.arena.scenario.has_killers {
             fates.extend([Some(INTERRUPTED), Some(KILLED)]);
         }
         if self.arena.scenario.faults.kills > 0.0 {
@@ -290,21 +296,7 @@ impl Client<'_> {
         possible
     }
 
-    /// What its own connection may be where the gate has refused a unit.
-    fn refused(&self, before: &[Session], told: &Failure, heard: &[u8]) -> Vec<Possible> {
-        let is_ended = told.code == INTERRUPTED && self.arena.scenario.has_killers;
-        if !is_ended && !self.arena.scenario.may_refuse(told) {
-            return Vec::new();
-        }
-        let free = before.iter().filter(|session| !session.is_in_transaction());
-        free.map(|session| Possible {
-            session: session.clone(),
-            says: vec![heard.to_vec()],
-        })
-        .collect()
-    }
-
-    /// Something else was answered. It is a fault, unless the session may end by it, and does.
+    /// Something else was answered. It is a fault, unless it was told an error by which the session may end, and does.
     async fn surprised(
         &mut self,
         command: &Command,
@@ -312,11 +304,7 @@ impl Client<'_> {
         heard: &[u8],
         told: Option<Failure>,
     ) -> Over {
-        let may_end = told.as_ref().is_some_and(|told| {
-            let is_ended = told.code == INTERRUPTED && self.arena.scenario.has_killers;
-            is_ended || self.arena.scenario.may_end(told, true)
-        });
-        if let (true, Some(told)) = (may_end, told) {
+        if let Some(told) = told {
             self.note(&format!("is told {told}"));
             if self.end.read(&mut [0; 64]).await.is_ok_and(|read| read > 0) {
                 self.broken(&format!("not over, and told {told}"));
@@ -351,6 +339,11 @@ impl Client<'_> {
             Err(error) => return Err(error.into()),
         };
         let awaited = (at + 1) as u8;
+        let told = Failure::of(&payload).filter(|_| sequence == 0);
+        if told.is_some_and(|told| self.arena.scenario.may_end(&told, false)) {
+            self.note("is told the server's last word, which answers nothing");
+            return Err(Over::Left);
+        }
         if sequence != awaited {
             let text = format!("packet {sequence} for {awaited}: {}", shown(&payload));
             self.broken(&text);
@@ -454,6 +447,16 @@ async fn killed(
     end.write_all(&framed(0, &[command])).await?;
     let (_, answer) = read(&mut end).await?;
     Ok(Failure::of(&answer))
+}
+
+/// What its own connection may be where the gate has refused a unit.
+fn refused(before: &[Session], heard: &[u8]) -> Vec<Possible> {
+    let free = before.iter().filter(|session| !session.is_in_transaction());
+    free.map(|session| Possible {
+        session: session.clone(),
+        says: vec![heard.to_vec()],
+    })
+    .collect()
 }
 
 /// The sessions of these, each once.

@@ -21,6 +21,11 @@ pub struct Failure {
 }
 
 impl Failure {
+    /// Whether somebody has ended a statement or a session.
+    pub fn is_of_kill(&self) -> bool {
+        [INTERRUPTED, KILLED].contains(&self.code)
+    }
+
     /// Reads a packet, if it is of an error.
     pub fn of(payload: &[u8]) -> Option<Self> {
         let code = payload.get(1..3).filter(|_| payload[0] == ERR)?;

@@ -183,6 +183,11 @@ impl Follower {
         self.status
     }
 
+    /// Autocommit may have been turned off by what has failed. The next status tells.
+    pub fn doubt_autocommit(&mut self) {
+        self.status.0 &= !Status::AUTOCOMMIT;
+    }
+
     /// Whether the response held an error.
     pub fn has_failed(&self) -> bool {
         self.has_failed

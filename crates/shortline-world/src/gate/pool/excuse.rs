@@ -56,7 +56,8 @@ impl Scenario {
         self.ends_connections() && (told.is(Reason::Stop) || told.is(Reason::Lost))
             || self.faults.garbles > 0.0 && told.is(Reason::Garbled)
             || self.is_told(|order| matches!(order, Order::Drain)) && told.is(Reason::Stop)
-            || self.has_keepers && told.is(Reason::Keepers)
+            // A session whose state cannot be asked for keeps its connection.
+            || (self.has_keepers || self.ends_connections()) && told.is(Reason::Keepers)
             // The gate has answered its BEGIN already.
             || is_open && self.may_refuse(told)
     }
@@ -78,10 +79,12 @@ impl Scenario {
     }
 
     /// Whether a session may wait too long to be admitted. A login that hangs, or waits for the rest of a garbled
-    /// message, takes half as long. In a pool that is made smaller, those that keep a connection may leave none.
+    /// message, takes half as long. In a pool that is made smaller, those that keep a connection may leave none. Who
+    /// ends another session in the middle of a transaction may wait for a connection, and all others for its own.
     fn may_wait_long(&self) -> bool {
         let shrinks = self.is_told(|order| matches!(order, Order::Resize(_)));
-        self.faults.hangs + self.faults.garbles > 0.0 || self.has_keepers && shrinks
+        let hangs = self.faults.hangs + self.faults.garbles > 0.0;
+        hangs || self.has_keepers && shrinks || self.has_killers
     }
 
     /// Whether a session may wait too long for a connection.

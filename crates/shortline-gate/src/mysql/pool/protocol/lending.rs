@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::task::Poll;
 
+use super::to_client::unasked;
 use super::{AUTOCOMMIT, Look, Noted, Phase, Pooled, Reasons, Turn, ok};
 use crate::BackendConnection;
 use crate::mysql::ask::Row;
@@ -192,6 +193,7 @@ impl Pooled {
             let (code, reason) = error_of(answer);
             self.phase = Phase::Resting;
             self.pin = None;
+            self.partial.clear();
             *self.member.target.current.lock() = None;
             exchange.work.handle().set_link(None);
             exchange.work.set_backend(None);
@@ -274,16 +276,20 @@ impl Pooled {
                 Some(_) => {}
             }
         }
+        // The server ends, and has said so behind its answer.
+        let is_over = !std::mem::take(&mut self.partial).is_empty();
         if let Some(pin) = &mut self.pin {
             pin.set_resting(true);
             exchange.work.finish();
-            return Ok(());
+            return if is_over { Err(unasked()) } else { Ok(()) };
         }
         *self.member.target.current.lock() = None;
         exchange.work.handle().set_link(None);
         exchange.work.set_backend(None);
         // The connection goes back before the permit, so the next admitted unit finds it.
-        if let (Some(held), Some(stream)) = (self.held.take(), exchange.server.detach()) {
+        if let (Some(held), Some(stream), false) =
+            (self.held.take(), exchange.server.detach(), is_over)
+        {
             give_back(held, stream);
         }
         self.replica = None;
@@ -331,8 +337,10 @@ impl Pooled {
         *self.member.target.current.lock() = None;
         exchange.work.handle().set_link(None);
         exchange.work.set_backend(None);
+        let is_over = !std::mem::take(&mut self.partial).is_empty();
         if let (Some(held), Some(stream)) = (self.held.take(), exchange.server.detach())
             && !self.reasons.outlasts_reset
+            && !is_over
         {
             tokio::spawn(clean(held, stream));
         }

@@ -32,9 +32,9 @@ impl Pooled {
             }
         };
         match self.phase {
-            Phase::Preparing(_) => self.take_prepared(exchange, data),
+            Phase::Preparing(_) => self.take_prepared(exchange, data)?,
             Phase::Looking(..) => self.take_look(exchange, data),
-            Phase::Relaying if self.turn != Turn::Command => self.relay(exchange, data)?,
+            Phase::Relaying if !self.reply.is_done() => self.relay(exchange, data)?,
             // No answer is due.
             _ if data.is_empty() => {}
             _ => return Err(unasked()),
@@ -44,23 +44,30 @@ impl Pooled {
     }
 
     /// Reads the answers to the commands that set the connection to the session's state.
-    fn take_prepared(&mut self, exchange: &mut Exchange<'_, '_>, data: &[u8]) {
-        let mut received = data.to_vec();
+    fn take_prepared(
+        &mut self,
+        exchange: &mut Exchange<'_, '_>,
+        data: &[u8],
+    ) -> Result<(), Complaint> {
+        self.partial = data.to_vec();
         while let Phase::Preparing(_) = self.phase {
-            let Some(packet) = take_packet(&mut received) else {
-                break;
+            let Some(packet) = take_packet(&mut self.partial) else {
+                return Ok(());
             };
             self.prepared(exchange, &packet);
         }
-        self.partial = received;
+        match self.partial.is_empty() {
+            true => Ok(()),
+            false => Err(unasked()),
+        }
     }
 
     /// Reads the values of variables: a number of columns, their definitions, a row, and an end.
     fn take_look(&mut self, exchange: &mut Exchange<'_, '_>, data: &[u8]) {
-        let mut received = data.to_vec();
+        self.partial = data.to_vec();
         let has_end = self.member.kind.capabilities & DEPRECATE_EOF == 0;
         while let Phase::Looking(names, look) = &mut self.phase {
-            let Some(packet) = take_packet(&mut received) else {
+            let Some(packet) = take_packet(&mut self.partial) else {
                 break;
             };
             // One for each variable, and one for the database.
@@ -82,13 +89,12 @@ impl Pooled {
                 self.looked(exchange, &names, values);
             }
         }
-        self.partial = received;
     }
 
     /// Relays the response to the client's command.
     fn relay(&mut self, exchange: &mut Exchange<'_, '_>, data: &[u8]) -> Result<(), Complaint> {
         let (mut sent, mut at) = (0, 0);
-        while at < data.len() {
+        while at < data.len() && !self.reply.is_done() {
             if self.server_body_left > 0 {
                 let taken = self.server_body_left.min(data.len() - at);
                 self.reply.follow(&data[at..at + taken]);
@@ -177,7 +183,10 @@ impl Pooled {
 
     /// Handles a response that may be complete.
     pub(super) fn check_reply(&mut self, exchange: &mut Exchange<'_, '_>) -> Result<(), Complaint> {
-        if self.turn == Turn::Replying && self.reply.is_done() && self.partial.is_empty() {
+        if self.turn == Turn::Replying && self.reply.is_done() {
+            if !self.partial.is_empty() {
+                return Err(unasked());
+            }
             self.turn = Turn::Command;
             if let (Some(statement), Some(prepared)) =
                 (self.reply.prepared(), self.noted.prepares.take())
@@ -185,16 +194,17 @@ impl Pooled {
                 self.statements.prepared(statement, prepared);
                 self.reasons.statements.insert(statement);
             }
-            let status = self.reply.status();
-            self.flags = status.of_session();
             let (has_failed, noted) = (self.reply.has_failed(), std::mem::take(&mut self.noted));
             if has_failed {
                 exchange.work.fail();
                 if noted.may_set_and_fail {
                     let reason = Some("it may have set what the server has not reported");
                     self.reasons.lasting = self.reasons.lasting.or(reason);
+                    self.reply.doubt_autocommit();
                 }
             }
+            let status = self.reply.status();
+            self.flags = status.of_session();
             exchange.work.next_statement();
             // An error has no status. Without autocommit, what failed may have begun a transaction.
             let may_have_begun = has_failed && status.is_autocommit_off();
@@ -211,7 +221,8 @@ fn is_end_of_rows(packet: &[u8]) -> bool {
     packet.first() == Some(&EOF) && packet.len() < EOF_BYTES_MAX
 }
 
-fn unasked() -> Complaint {
+/// A server that ends says so at any time. It is no answer to what comes next.
+pub(super) fn unasked() -> Complaint {
     Complaint::malformed("the backend says what nobody has asked for")
 }
 

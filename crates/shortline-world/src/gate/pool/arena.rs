@@ -168,6 +168,15 @@ impl Arena {
         if counts.idle > counts.total {
             return unbounded(format!("{} idle of {}", counts.idle, counts.total));
         }
+        // Whoever runs has a connection, or waits for one.
+        let (lent, running) = (counts.total - counts.idle, self.gate.running());
+        if running > lent + counts.waiting {
+            return unbounded(format!("{running} units that run, and {counts:?}"));
+        }
+        if self.pool.pinned() > lent {
+            let pinned = self.pool.pinned();
+            return unbounded(format!("{pinned} sessions that keep one, and {counts:?}"));
+        }
         let has_room = counts.total < size || counts.total == size && counts.idle > 0;
         if counts.waiting > 0 && has_room {
             let what = format!("{} for room, and {counts:?} of {size}", counts.waiting);

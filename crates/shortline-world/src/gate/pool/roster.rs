@@ -10,6 +10,8 @@ pub struct Roster(Mutex<Vec<Entry>>);
 struct Entry {
     /// Its user and its number, once it is let in.
     known: Option<(String, u32)>,
+    /// It waits for an answer.
+    waits: bool,
     /// Requests to end its statement or session that have begun.
     begun: usize,
     /// Of these, those that are over.
@@ -29,12 +31,24 @@ impl Roster {
         self.0.lock()[client].known = Some((user.to_owned(), number));
     }
 
-    /// The user and the number of another client than this, if it was let in.
+    /// Whether a client waits for an answer.
+    pub fn waits(&self, client: usize, waits: bool) {
+        self.0.lock()[client].waits = waits;
+    }
+
+    /// Another client than this, its user and its number: one that waits, if there is any.
     pub fn other(&self, client: usize, which: usize) -> Option<(usize, String, u32)> {
         let entries = self.0.lock();
-        let at = which % entries.len();
-        let (user, number) = entries[at].known.clone()?;
-        (at != client).then_some((at, user, number))
+        let known = |at: usize| Some((at, entries[at].known.clone()?));
+        let mut others: Vec<_> = (0..entries.len())
+            .filter(|at| *at != client)
+            .filter_map(known)
+            .collect();
+        if others.iter().any(|(at, _)| entries[*at].waits) {
+            others.retain(|(at, _)| entries[*at].waits);
+        }
+        let (at, (user, number)) = others.get(which % others.len().max(1))?;
+        Some((*at, user.clone(), *number))
     }
 
     /// Somebody begins to end the statement of a client, or its session.

@@ -18,7 +18,7 @@ use super::failure::{Failure, INTERRUPTED, KILLED, SHUTDOWN};
 use super::packets::{CONNECT_WITH_DB, EOF, ERR, OK, Payload, framed, read, text};
 use super::plan::{ClientPlan, Step, Use, Wanted};
 use super::sql::{CHANGED, Session};
-use crate::network::{End, Path};
+use crate::network::End;
 use crate::verdict::Fault;
 
 /// One client's life.
@@ -143,7 +143,17 @@ impl Client<'_> {
                 which,
                 is_session,
                 after_ns,
-            } => self.kill(*which, *is_session, *after_ns).await,
+                times,
+            } => {
+                let killer = Killer {
+                    arena: Arc::clone(self.arena),
+                    index: self.index,
+                    plan: self.plan,
+                };
+                let killing = killer.kill(*which, *is_session, *after_ns, *times);
+                let (settled, ()) = tokio::join!(biased; self.settle(), killing);
+                settled
+            }
             Step::Pause(pause_ns) => {
                 self.arena.world.sleep(*pause_ns).await;
                 Ok(())
@@ -196,6 +206,7 @@ impl Client<'_> {
             self.told.clear();
         }
         let over = self.arena.roster.over(self.index);
+        self.arena.roster.waits(self.index, true);
         self.sent.push_back((command, over));
         Ok(framed(0, &[payload]))
     }
@@ -231,6 +242,7 @@ impl Client<'_> {
                 self.arena.is_answered(Some(number));
             }
         }
+        self.arena.roster.waits(self.index, false);
         Ok(())
     }
 
@@ -352,47 +364,6 @@ impl Client<'_> {
         Ok(payload)
     }
 
-    /// Ends another's statement or session over a connection of its own, while it waits for its answers.
-    async fn kill(&mut self, which: usize, is_session: bool, after_ns: u64) -> Result<(), Over> {
-        let (arena, index, plan) = (Arc::clone(self.arena), self.index, self.plan);
-        let killing = async {
-            arena.world.sleep(after_ns).await;
-            let Some((other, user, number)) = arena.roster.other(index, which) else {
-                return;
-            };
-            arena
-                .world
-                .note(format_args!("client {index} ends {other}"));
-            let is_own = user == plan.user;
-            if is_own {
-                arena.roster.begins_to_end(other, is_session);
-            }
-            // Whatever the result, it is over.
-            let told = killed(&arena, index, plan, number, is_session).await;
-            if is_own {
-                arena.roster.has_ended(other);
-            }
-            let Ok(told) = told else {
-                return;
-            };
-            let is_due = match &told {
-                None => is_own,
-                Some(told) if told.code == 1095 => !is_own,
-                // It has gone, or something else went wrong.
-                Some(told) => told.code == 1094 || arena.scenario.may_keep_out(told),
-            };
-            if !is_due {
-                let told = told.map(|told| told.to_string());
-                arena.world.report(Fault::Wrong {
-                    whose: format!("client {index}, KILL"),
-                    what: format!("{told:?} for a session of {user}"),
-                });
-            }
-        };
-        let (settled, ()) = tokio::join!(biased; self.settle(), killing);
-        settled
-    }
-
     async fn leave(&mut self, after_ns: u64, leaving: Leaving) -> Result<(), Over> {
         self.arena.world.sleep(after_ns).await;
         self.note(&format!("leaves: {leaving:?}"));
@@ -424,28 +395,67 @@ impl Client<'_> {
     }
 }
 
-/// Asks over another connection to end something. Returns the error, if there is one.
-async fn killed(
-    arena: &Arena,
+/// Who ends others' statements and sessions, over a connection of its own.
+struct Killer<'a> {
+    arena: Arc<Arena>,
     index: usize,
-    plan: &ClientPlan,
-    number: u32,
-    is_session: bool,
-) -> io::Result<Option<Failure>> {
-    let path: Path = plan.path;
-    let mut end = arena.connect(index, path).await;
-    match enter(&mut end, plan).await {
-        Ok(Ok(_)) => {}
-        Ok(Err(told)) => return Ok(Some(told)),
-        Err(_) => return Err(io::ErrorKind::ConnectionAborted.into()),
+    plan: &'a ClientPlan,
+}
+
+impl Killer<'_> {
+    /// Does so as often as this, each time after so long.
+    async fn kill(&self, which: usize, is_session: bool, after_ns: u64, times: usize) {
+        let (arena, index) = (&self.arena, self.index);
+        let mut end = arena.connect(index, self.plan.path).await;
+        if !matches!(enter(&mut end, self.plan).await, Ok(Ok(_))) {
+            return;
+        }
+        for time in 0..times {
+            arena.world.sleep(after_ns).await;
+            let Some((other, user, number)) = arena.roster.other(index, which + time) else {
+                return;
+            };
+            arena
+                .world
+                .note(format_args!("client {index} ends {other}"));
+            let is_own = user == self.plan.user;
+            if is_own {
+                arena.roster.begins_to_end(other, is_session);
+            }
+            let told = killed(&mut end, number, is_session).await;
+            // Whatever the result, it is over.
+            if is_own {
+                arena.roster.has_ended(other);
+            }
+            let Ok(told) = told else {
+                return;
+            };
+            let is_due = match &told {
+                None => is_own,
+                Some(told) if told.code == 1095 => !is_own,
+                // It has gone, or something else went wrong.
+                Some(told) => told.code == 1094 || arena.scenario.may_keep_out(told),
+            };
+            if !is_due {
+                let told = told.map(|told| told.to_string());
+                arena.world.report(Fault::Wrong {
+                    whose: format!("client {index}, KILL"),
+                    what: format!("{told:?} for a session of {user}"),
+                });
+            }
+        }
     }
+}
+
+/// Ends the statement or the session of this number. Returns the error, if there is one.
+async fn killed(end: &mut End, number: u32, is_session: bool) -> io::Result<Option<Failure>> {
     let text = match is_session {
         true => format!("kill {number}"),
         false => format!("KILL QUERY {number}"),
     };
     let command = Command::Query(text).encoded(|own| own);
     end.write_all(&framed(0, &[command])).await?;
-    let (_, answer) = read(&mut end).await?;
+    let (_, answer) = read(end).await?;
     Ok(Failure::of(&answer))
 }
 

@@ -50,6 +50,8 @@ pub enum Step {
         which: usize,
         is_session: bool,
         after_ns: u64,
+        /// How often.
+        times: usize,
     },
     /// Does nothing, and reads nothing, for so long.
     Pause(u64),
@@ -191,8 +193,8 @@ impl Drawing<'_> {
                 self.send(command);
             }
             30..35 if self.keeps => self.keep(),
-            35 => self.kill(),
-            36 | 37 => {
+            35 | 36 => self.kill(),
+            37 => {
                 let text = texts::simple(self.random, self.number);
                 let pause_ns = self.random.random_range(0..50 * MS);
                 self.steps
@@ -300,8 +302,9 @@ impl Drawing<'_> {
         self.steps.push(Step::Send(vec![sent]));
         self.steps.push(Step::Kill {
             which: self.random.random_range(0..8),
-            is_session: self.random.random_bool(0.3),
+            is_session: self.random.random_bool(0.2),
             after_ns,
+            times: *pick(self.random, &[1, 1, 4]),
         });
     }
 

@@ -176,10 +176,12 @@ impl Session {
     }
 
     fn query(&mut self, text: &str, fate: Option<&Failed>) -> Vec<Payload> {
-        let text = match text.strip_prefix("/*") {
+        let text = match text.strip_prefix("/* ") {
             Some(rest) => rest.split_once("*/").map_or("", |(_, rest)| rest).trim(),
             None => text,
         };
+        // Such a comment is executed.
+        let text = &text.replace("/*!50000 ", "").replace(" */", "");
         let mut parts = split(text, b';');
         parts.retain(|part| !part.is_empty());
         let block = text.strip_prefix("begin not atomic ");

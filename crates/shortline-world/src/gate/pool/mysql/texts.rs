@@ -133,6 +133,7 @@ pub fn keeps(random: &mut ChaCha8Rng, index: usize, number: &mut u64) -> String 
         "set transaction read only".to_owned(),
         "set transaction isolation level serializable".to_owned(),
         "select @a := 5; selec".to_owned(),
+        "select /*!50000 @c := 4 */".to_owned(),
         block(random, number),
     ];
     pick(random, &texts).clone()
@@ -155,7 +156,16 @@ pub fn several(random: &mut ChaCha8Rng, number: &mut u64) -> String {
             // One alone can be interrupted.
             0 if !texts.iter().any(|text| text.contains('(')) => simple(random, number),
             1 => looks(random).to_owned(),
-            2 => (*pick(random, &["begin", "commit", "rollback"])).to_owned(),
+            2 => {
+                let texts = [
+                    "begin",
+                    "commit",
+                    "rollback",
+                    "use two",
+                    "select last_insert_id(5)",
+                ];
+                (*pick(random, &texts)).to_owned()
+            }
             _ => format!("set {}", assignment(random)),
         };
         texts.push(text);
@@ -169,6 +179,8 @@ pub fn begin(random: &mut ChaCha8Rng) -> &'static str {
         "begin",
         "begin",
         "begin work",
+        "begin ;",
+        "/* why */ begin",
         "start transaction",
         "start transaction read only",
         "start transaction with consistent snapshot",
@@ -183,6 +195,8 @@ pub fn end(random: &mut ChaCha8Rng) -> &'static str {
         "commit",
         "rollback",
         "rollback work",
+        "commit;",
+        "/* why */ commit",
         "commit and chain",
         "commit and no chain",
     ];

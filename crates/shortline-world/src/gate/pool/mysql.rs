@@ -3,14 +3,17 @@
 //! | module | is |
 //! |---|---|
 //! | `plan`, `texts` | what a client does, and its statements |
-//! | `sql`, `statements`, `variables`, `transaction`, `track`, `words` | one session of MariaDB, as the server keeps it, and as each client expects it |
+//! | `sql`, `statements`, `words` | one session of MariaDB, as the server keeps it, and as each client expects it |
+//! | `variables`, `transaction`, `track` | what it has, and what it reports of that |
 //! | `packets`, `command` | the protocol |
 //! | `server` | the server, with all that goes wrong at its connections |
 //! | `client`, `failure` | a client that compares each answer; the errors that it is told |
+//! | `killer` | who ends others' statements and sessions |
 
 mod client;
 mod command;
 mod failure;
+mod killer;
 mod packets;
 mod plan;
 mod server;

@@ -4,7 +4,6 @@
 //! Where it cannot know whether a statement that failed had begun, it keeps a session for each possibility.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::io;
 use std::sync::Arc;
 
 use shortline_gate::mysql::scramble::Method;
@@ -15,6 +14,7 @@ use super::super::client::{Leaving, Over};
 use super::PASSWORD;
 use super::command::Command;
 use super::failure::{Failure, INTERRUPTED, KILLED, SHUTDOWN};
+use super::killer::Killer;
 use super::packets::{CONNECT_WITH_DB, EOF, ERR, OK, Payload, framed, read, text};
 use super::plan::{ClientPlan, Step, Use, Wanted};
 use super::sql::{CHANGED, Session};
@@ -69,10 +69,10 @@ struct Possible {
 }
 
 /// Whether a client is let in, and with which number.
-type Entered = Result<u32, Failure>;
+pub type Entered = Result<u32, Failure>;
 
 /// Logs in.
-async fn enter(end: &mut End, plan: &ClientPlan) -> Result<Entered, Over> {
+pub async fn enter(end: &mut End, plan: &ClientPlan) -> Result<Entered, Over> {
     let (_, greeting) = read(end).await?;
     if let Some(told) = Failure::of(&greeting) {
         return Ok(Err(told));
@@ -393,70 +393,6 @@ impl Client<'_> {
         let index = self.index;
         self.arena.world.note(format_args!("client {index} {what}"));
     }
-}
-
-/// Who ends others' statements and sessions, over a connection of its own.
-struct Killer<'a> {
-    arena: Arc<Arena>,
-    index: usize,
-    plan: &'a ClientPlan,
-}
-
-impl Killer<'_> {
-    /// Does so as often as this, each time after so long.
-    async fn kill(&self, which: usize, is_session: bool, after_ns: u64, times: usize) {
-        let (arena, index) = (&self.arena, self.index);
-        let mut end = arena.connect(index, self.plan.path).await;
-        if !matches!(enter(&mut end, self.plan).await, Ok(Ok(_))) {
-            return;
-        }
-        for time in 0..times {
-            arena.world.sleep(after_ns).await;
-            let Some((other, user, number)) = arena.roster.other(index, which + time) else {
-                return;
-            };
-            arena
-                .world
-                .note(format_args!("client {index} ends {other}"));
-            let is_own = user == self.plan.user;
-            if is_own {
-                arena.roster.begins_to_end(other, is_session);
-            }
-            let told = killed(&mut end, number, is_session).await;
-            // Whatever the result, it is over.
-            if is_own {
-                arena.roster.has_ended(other);
-            }
-            let Ok(told) = told else {
-                return;
-            };
-            let is_due = match &told {
-                None => is_own,
-                Some(told) if told.code == 1095 => !is_own,
-                // It has gone, or something else went wrong.
-                Some(told) => told.code == 1094 || arena.scenario.may_keep_out(told),
-            };
-            if !is_due {
-                let told = told.map(|told| told.to_string());
-                arena.world.report(Fault::Wrong {
-                    whose: format!("client {index}, KILL"),
-                    what: format!("{told:?} for a session of {user}"),
-                });
-            }
-        }
-    }
-}
-
-/// Ends the statement or the session of this number. Returns the error, if there is one.
-async fn killed(end: &mut End, number: u32, is_session: bool) -> io::Result<Option<Failure>> {
-    let text = match is_session {
-        true => format!("kill {number}"),
-        false => format!("KILL QUERY {number}"),
-    };
-    let command = Command::Query(text).encoded(|own| own);
-    end.write_all(&framed(0, &[command])).await?;
-    let (_, answer) = read(end).await?;
-    Ok(Failure::of(&answer))
 }
 
 /// What its own connection may be where the gate has refused a unit.

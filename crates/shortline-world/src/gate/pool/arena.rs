@@ -24,10 +24,13 @@ use crate::{Judged, Living, held_of};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
+/// Serves the connection of a client at this address.
+pub type Serve = Box<dyn Fn(Box<dyn Stream>, SocketAddr) -> Boxed<()> + Send + Sync>;
+
 /// A gate with a pool.
 pub struct Door {
     /// Serves a client's connection.
-    pub serve: Box<dyn Fn(Box<dyn Stream>, SocketAddr) -> Boxed<()> + Send + Sync>,
+    pub serve: Serve,
     /// Closes connections that have been idle for too long.
     pub sweep: Boxed<()>,
     /// The pool.
@@ -50,7 +53,7 @@ pub struct Arena {
     pub world: Arc<World>,
     /// What may go wrong in it.
     pub scenario: Scenario,
-    serve: Box<dyn Fn(Box<dyn Stream>, SocketAddr) -> Boxed<()> + Send + Sync>,
+    serve: Serve,
     pool: Arc<dyn Shown>,
     registry: Arc<Registry>,
     gate: Gate,

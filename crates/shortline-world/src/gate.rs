@@ -8,7 +8,7 @@
 //! | `postgres`, `mysql` | the protocols, from both ends |
 //! | `client` | what a client does, and what it must see |
 //! | `arena` | all of them together |
-//! | `pool` | the same for PostgreSQL's pool |
+//! | `pool` | the same for the pools |
 
 mod answer;
 mod arena;
@@ -27,14 +27,17 @@ use arena::Arena;
 use database::Database;
 use scenario::Scenario;
 
-/// Runs what `seed` draws: of an odd seed a pool, of an even one a gate whose clients have connections of their own.
+/// Runs what `seed` draws: of an odd seed a pool, PostgreSQL's if it is 1 mod 4 and MySQL's if it is 3, of an even one
+/// a gate whose clients have connections of their own.
 ///
 /// # Panics
 /// No runtime can be created.
 #[must_use]
 pub fn simulate_gate(seed: u64, traced: bool) -> Run {
-    if seed % 2 == 1 {
-        return pool::simulate(seed, traced);
+    match seed % 4 {
+        1 => return pool::simulate_postgres(seed, traced),
+        3 => return pool::simulate_mysql(seed, traced),
+        _ => {}
     }
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let scenario = Scenario::draw(&mut random);

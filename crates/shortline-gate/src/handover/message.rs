@@ -171,6 +171,8 @@ pub struct MysqlState {
     pub database: Option<Blob>,
     /// The variables that it has set.
     pub settings: Vec<Variable>,
+    /// Its status flags that last.
+    pub flags: u16,
     /// Its prepared statements.
     pub prepared: Vec<PreparedState>,
     /// The number of the last one that it prepared.
@@ -259,7 +261,7 @@ mod tests {
 
     prop_compose! {
         fn of_mysql()(
-            (user, collation, capabilities) in (".{0,8}", any::<u8>(), any::<u64>()),
+            (user, collation, capabilities, flags) in (".{0,8}", any::<u8>(), any::<u64>(), any::<u16>()),
             (thread_id, last_prepared) in (any::<u32>(), prop::option::of(any::<u32>())),
             (database, settings) in (prop::option::of(blob()), variables()),
             prepared in prop::collection::vec(prepared(), 0..3),
@@ -276,6 +278,7 @@ mod tests {
                 thread_id,
                 database,
                 settings,
+                flags,
                 prepared,
                 last_prepared,
             })

@@ -134,7 +134,7 @@ impl Pool {
     }
 
     /// Closes connections that have been idle for too long. Never returns.
-    pub(super) async fn sweep(&self) {
+    pub async fn sweep(&self) {
         self.common.sweep().await;
     }
 

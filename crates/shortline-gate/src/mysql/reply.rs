@@ -32,17 +32,37 @@ const EOF_BYTES_MAX: u32 = 9;
 
 /// The status flags that matter here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Status(u16);
+pub struct Status(pub u16);
 
 impl Status {
     const IN_TRANSACTION: u16 = 0x0001;
+    const AUTOCOMMIT: u16 = 0x0002;
     const MORE_RESULTS: u16 = 0x0008;
     const CURSOR_EXISTS: u16 = 0x0040;
     const LAST_ROW_SENT: u16 = 0x0080;
+    const IN_TRANSACTION_READ_ONLY: u16 = 0x2000;
+    const NO_BACKSLASH_ESCAPES: u16 = 0x0200;
+    /// MariaDB only.
+    const ANSI_QUOTES: u16 = 0x8000;
 
     /// A transaction is open.
     pub fn is_in_transaction(self) -> bool {
         self.0 & Self::IN_TRANSACTION != 0
+    }
+
+    /// Those that last: autocommit, and those of the SQL mode, by which clients escape texts.
+    pub fn of_session(self) -> u16 {
+        self.0 & (Self::AUTOCOMMIT | Self::NO_BACKSLASH_ESCAPES | Self::ANSI_QUOTES)
+    }
+
+    /// Those of an open transaction.
+    pub fn of_transaction(self) -> u16 {
+        self.0 & (Self::IN_TRANSACTION | Self::IN_TRANSACTION_READ_ONLY)
+    }
+
+    /// Each statement begins a transaction if none is open.
+    pub fn is_autocommit_off(self) -> bool {
+        self.0 & Self::AUTOCOMMIT == 0
     }
 
     fn has_more_results(self) -> bool {
@@ -174,6 +194,11 @@ impl Follower {
     /// The last status flags.
     pub fn status(&self) -> Status {
         self.status
+    }
+
+    /// Autocommit may have been turned off by what has failed. The next status tells.
+    pub fn doubt_autocommit(&mut self) {
+        self.status.0 &= !Status::AUTOCOMMIT;
     }
 
     /// Whether the response held an error.

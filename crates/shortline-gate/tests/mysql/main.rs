@@ -11,6 +11,7 @@ mod login;
 mod memory;
 mod passing;
 mod pool;
+mod pool_found;
 mod pool_prepared;
 mod pool_prepared_play;
 mod pool_prepared_raw;

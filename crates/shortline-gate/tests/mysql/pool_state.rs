@@ -50,6 +50,7 @@ const STATEMENTS: &[&str] = &[
     "SET TRANSACTION ISOLATION LEVEL READ COMMITTED",
     "SET @@session.lock_wait_timeout = {n}00, time_zone = '-0{n}:00'",
     "SET sql_select_limit = {n}",
+    "SET sql_select_limit = 0",
     "SET sql_select_limit = DEFAULT",
     "SET group_concat_max_len = {n}000",
     "SET timestamp = {n}",
@@ -94,6 +95,10 @@ const STATEMENTS: &[&str] = &[
     "EXEC SELECT ? + {n}",
     "EXEC INSERT INTO {db}_a.t{s} (n) VALUES (?)",
     "EXEC SET time_zone = '+05:00', @b = ?",
+    "BEGIN NOT ATOMIC SET time_zone = '+0{n}:45'; SELECT nothing; END",
+    "SELECT n FROM {db}_a.t{s} WHERE n = (SELECT 1 UNION SELECT 2)",
+    "SET completion_type = 'CHAIN'",
+    "SET completion_type = DEFAULT",
     "RESET",
 ];
 

@@ -14,7 +14,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::execute::Types;
-use super::leaving::{names_insert_id, reason_to_keep};
+use super::leaving::{may_set_and_fail, names_insert_id, reason_to_keep};
 use super::settings::{Schema, Settings};
 use crate::pool::statements;
 
@@ -55,20 +55,28 @@ pub struct Meaning {
 }
 
 /// What is known of a statement from its text.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Notes {
     /// The reason why a session is pinned after it is executed.
     pub reason: Option<&'static str>,
     /// Whether it names LAST_INSERT_ID.
     pub names_insert_id: bool,
+    /// Whether it may set something and then fail.
+    pub may_set_and_fail: bool,
 }
 
 impl Notes {
     /// What is known of it.
     pub fn of(meaning: &Meaning) -> Self {
+        Self::of_text(&meaning.text)
+    }
+
+    /// What is known of a statement.
+    pub fn of_text(text: &[u8]) -> Self {
         Self {
-            reason: reason_to_keep(&meaning.text),
-            names_insert_id: names_insert_id(&meaning.text),
+            reason: reason_to_keep(text),
+            names_insert_id: names_insert_id(text),
+            may_set_and_fail: may_set_and_fail(text),
         }
     }
 }

@@ -44,6 +44,9 @@ const QUERY: u8 = 0x03;
 /// The most bytes of a command that are waited for and read.
 const STATEMENT_BYTES_MAX: usize = 1 << 20;
 
+/// The status flag of autocommit.
+const AUTOCOMMIT: u16 = 2;
+
 /// The client's identity in the pool.
 #[derive(Debug)]
 pub struct Member {
@@ -185,9 +188,13 @@ pub struct Pooled {
     /// The database it is in, and its variables.
     schema: Option<Box<[u8]>>,
     settings: Settings,
+    /// Its status flags that last, as the server said last.
+    flags: u16,
     /// Variables that the unit may have changed.
     changed: Names,
     under_way: UnderWay,
+    /// The command may set something and then fail.
+    may_set_and_fail: bool,
     /// A whole BEGIN command that the gate has answered.
     begun: Option<Vec<u8>>,
     /// The unit begins with a statement that reads results of the previous one.
@@ -236,8 +243,10 @@ impl Pooled {
             reasons: Reasons::default(),
             schema,
             settings: Settings::default(),
+            flags: AUTOCOMMIT,
             changed: Names::new(),
             under_way: UnderWay::Nothing,
+            may_set_and_fail: false,
             begun: None,
             clears: false,
             prepared: OfClient::default(),

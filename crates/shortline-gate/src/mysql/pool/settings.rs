@@ -151,13 +151,14 @@ pub fn base_of(mut row: Row) -> Option<(Settings, Schema)> {
     Some((base, schema))
 }
 
-/// The query for the values of variables, and for the database in the last column.
+/// The query for the values of variables, and for the database in the last column. A limit of its own makes it
+/// independent of `sql_select_limit`, which may be 0.
 pub fn look(names: &Names) -> String {
     let names: Vec<String> = names
         .iter()
         .map(|name| format!("@@session.{name}"))
         .collect();
-    format!("SELECT {},DATABASE()", names.join(","))
+    format!("SELECT {},DATABASE() LIMIT 1", names.join(","))
 }
 
 impl Settings {
@@ -223,6 +224,11 @@ impl Settings {
         self.0
             .get("autocommit")
             .is_some_and(|value| value.as_deref() == Some("0"))
+    }
+
+    /// Whether COMMIT and ROLLBACK do more than to end a transaction.
+    pub fn has_completion(&self) -> bool {
+        self.0.contains_key("completion_type")
     }
 
     /// Whether transactions only read where they do not say anything else, by either name of that.

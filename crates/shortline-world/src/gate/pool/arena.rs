@@ -1,21 +1,18 @@
 //! The pool, its clients and its server together, and what must hold of them at every moment.
 
+use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering as Atomic};
 
 use parking_lot::Mutex;
-use shortline_base::world::Stream;
+use shortline_base::world::{Boxed, Stream};
 use shortline_gate::Gate;
-use shortline_gate::classify::{Dialect, Protocol};
-use shortline_gate::pool::Shown;
-use shortline_gate::postgres::pool::{Users, md5_of};
-use shortline_gate::postgres::{Pool, PoolConfig, PostgresConfig, PostgresRelay};
+use shortline_gate::pool::{PoolLimits, Shown};
 use shortline_gate::relay::{self, Registry, Upstream};
 
-use super::super::arena::{PORT, Patience, classify, open_connection};
-use super::client::{self, PASSWORD};
-use super::excuse::Failure;
+use super::super::arena::{PORT, Patience, open_connection};
+use super::roster::Roster;
 use super::scenario::{Order, Scenario};
 use super::server::Server;
 use crate::machine::{Machine, Peers};
@@ -27,22 +24,50 @@ use crate::{Judged, Living, held_of};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
+/// Serves the connection of a client at this address.
+pub type Serve = Box<dyn Fn(Box<dyn Stream>, SocketAddr) -> Boxed<()> + Send + Sync>;
+
+/// A gate with a pool.
+pub struct Door {
+    /// Serves a client's connection.
+    pub serve: Serve,
+    /// Closes connections that have been idle for too long.
+    pub sweep: Boxed<()>,
+    /// The pool.
+    pub pool: Arc<dyn Shown>,
+    /// Its sessions.
+    pub registry: Arc<Registry>,
+}
+
+/// A client's life.
+pub struct Life {
+    /// What it is like, in a line.
+    pub described: String,
+    /// Lives it, as the client of this index.
+    pub live: Box<dyn FnOnce(Arc<Arena>, usize) -> Boxed<()> + Send>,
+}
+
 /// Everything; see the module's text.
 pub struct Arena {
     /// Time.
     pub world: Arc<World>,
-    scenario: Scenario,
-    relay: PostgresRelay,
-    pool: Arc<Pool>,
+    /// What may go wrong in it.
+    pub scenario: Scenario,
+    serve: Serve,
+    pool: Arc<dyn Shown>,
     registry: Arc<Registry>,
     gate: Gate,
     server: Arc<Server>,
+    /// What is to be started.
+    beginnings: Mutex<Option<(Boxed<()>, Vec<Life>)>>,
     connections: AtomicU64,
     living: AtomicUsize,
     asked: AtomicUsize,
     answered: Mutex<Vec<u64>>,
     patience: Patience,
     bound: Mutex<Bound>,
+    /// What clients know of each other.
+    pub roster: Roster,
 }
 
 /// The pool's size, and how many connections it may have while it has not yet come down to it.
@@ -53,31 +78,26 @@ struct Bound {
 
 impl Arena {
     /// The arena of a scenario, before anybody has come.
-    pub fn new(world: &Arc<World>, scenario: Scenario, server: Arc<Server>) -> Arc<Self> {
+    pub fn new(
+        world: &Arc<World>,
+        scenario: Scenario,
+        server: Arc<Server>,
+        door: impl FnOnce(PoolLimits, &Gate) -> Door,
+        lives: Vec<Life>,
+    ) -> Arc<Self> {
         let gate = Gate::new(scenario.gate.clone());
-        let upstream = Upstream {
-            host: "database".to_owned(),
-            port: PORT,
-        };
-        let mut config = PostgresConfig::new(upstream, classify(Protocol::Sql(Dialect::Postgres)));
-        let registry = Arc::clone(&config.relay.registry);
-        let pool = PoolConfig {
-            limits: scenario.limits,
-            users: Arc::new(users()),
-            lookup: None,
-            cluster: None,
-        };
-        let pool = Pool::new(pool, &config, &gate);
-        config.pool = Some(Arc::clone(&pool));
+        let door = door(scenario.limits, &gate);
         let size = scenario.limits.size;
         Arc::new(Self {
             world: Arc::clone(world),
-            living: AtomicUsize::new(scenario.clients.len()),
-            relay: PostgresRelay::new(config, gate.clone()),
-            pool,
-            registry,
+            living: AtomicUsize::new(lives.len()),
+            roster: Roster::of(lives.len()),
+            serve: door.serve,
+            pool: door.pool,
+            registry: door.registry,
             gate,
             server,
+            beginnings: Mutex::new(Some((door.sweep, lives))),
             connections: AtomicU64::new(0),
             asked: AtomicUsize::new(0),
             answered: Mutex::default(),
@@ -92,10 +112,7 @@ impl Arena {
 
     /// Opens a connection from a client to the gate.
     pub async fn connect(&self, client: usize, path: Path) -> End {
-        let relay = self.relay.clone();
-        let serve =
-            |theirs: Box<dyn Stream>, peer| async move { relay.serve(theirs.into(), peer).await };
-        open_connection(&self.world, &self.connections, client, path, serve).await
+        open_connection(&self.world, &self.connections, client, path, &self.serve).await
     }
 
     /// A client is let in. It counts as something that was asked for.
@@ -118,29 +135,12 @@ impl Arena {
     pub fn cut_off(&self, client: usize, how: &str) {
         self.world
             .note(format_args!("client {client} is cut off: {how}"));
-        let faults = self.scenario.faults;
-        let drains = self.scenario.is_told(|order| matches!(order, Order::Drain));
-        if !faults.ends_connections() && faults.garbles == 0.0 && !drains {
+        if !self.scenario.may_cut_off() {
             self.world.report(Fault::Broken {
                 whose: format!("client {client}"),
                 how: how.to_owned(),
             });
         }
-    }
-
-    /// As [`Scenario::may_refuse`].
-    pub fn may_refuse(&self, told: &Failure) -> bool {
-        self.scenario.may_refuse(told)
-    }
-
-    /// As [`Scenario::may_end`].
-    pub fn may_end(&self, told: &Failure, is_open: bool) -> bool {
-        self.scenario.may_end(told, is_open)
-    }
-
-    /// As [`Scenario::may_keep_out`].
-    pub fn may_keep_out(&self, told: &Failure) -> bool {
-        self.scenario.may_keep_out(told)
     }
 
     fn follow(&self, order: &Order) {
@@ -171,6 +171,15 @@ impl Arena {
         if counts.idle > counts.total {
             return unbounded(format!("{} idle of {}", counts.idle, counts.total));
         }
+        // Whoever runs has a connection, or waits for one.
+        let (lent, running) = (counts.total - counts.idle, self.gate.running());
+        if running > lent + counts.waiting {
+            return unbounded(format!("{running} units that run, and {counts:?}"));
+        }
+        if self.pool.pinned() > lent {
+            let pinned = self.pool.pinned();
+            return unbounded(format!("{pinned} sessions that keep one, and {counts:?}"));
+        }
         let has_room = counts.total < size || counts.total == size && counts.idle > 0;
         if counts.waiting > 0 && has_room {
             let what = format!("{} for room, and {counts:?} of {size}", counts.waiting);
@@ -196,16 +205,16 @@ impl Living for Arc<Arena> {
     const GONE_NS_MAX: u64 = 60 * SECOND_NS;
 
     fn begin(&self) {
-        let pool = Arc::clone(&self.pool);
-        tokio::spawn(async move { pool.sweep().await });
-        for (index, plan) in self.scenario.clients.iter().cloned().enumerate() {
+        let Some((sweep, lives)) = self.beginnings.lock().take() else {
+            return;
+        };
+        tokio::spawn(sweep);
+        for (index, life) in lives.into_iter().enumerate() {
             let arena = Arc::clone(self);
-            self.world.note(format_args!(
-                "client {index}: {} {:?} {:?}",
-                plan.user, plan.startup, plan.path
-            ));
+            self.world
+                .note(format_args!("client {index}: {}", life.described));
             tokio::spawn(async move {
-                client::live(Arc::clone(&arena), index, plan).await;
+                (life.live)(Arc::clone(&arena), index).await;
                 arena.living.fetch_sub(1, Atomic::Relaxed);
             });
         }
@@ -286,30 +295,34 @@ impl Living for Arc<Arena> {
     }
 }
 
-/// The users, with the MD5 hashes of their passwords.
-fn users() -> Users {
-    let line = |user: &str| {
-        let hash = md5_of(&[PASSWORD.as_bytes(), user.as_bytes()]);
-        format!("\"{user}\" \"md5{hash}\"\n")
-    };
-    Users::parse(&["ann", "bob"].map(line).concat()).expect("the lines are right")
-}
-
 /// The server of a scenario.
 pub fn server(world: &Arc<World>, scenario: &Scenario) -> Arc<Server> {
-    let delay_ns = (!scenario.has_keepers()).then_some(scenario.path.delay_ns);
+    let delay_ns = (!scenario.has_keepers).then_some(scenario.path.delay_ns);
     Server::new(world, scenario.faults, delay_ns)
 }
 
-/// The machine of a scenario. It can connect only to the server.
-pub fn machine(world: &Arc<World>, scenario: &Scenario, server: &Arc<Server>) -> Machine {
+/// The machine of a scenario. It can connect only to the server, whose connections `serve` serves.
+pub fn machine<S: Future<Output = ()> + Send + 'static>(
+    world: &Arc<World>,
+    scenario: &Scenario,
+    server: &Arc<Server>,
+    serve: impl Fn(Arc<Server>, End) -> S + Send + Sync + 'static,
+) -> Machine {
     let (server, refusals) = (Arc::clone(server), scenario.faults.refusals);
     let serve = move |_, end| {
-        tokio::spawn(Arc::clone(&server).serve(end));
+        tokio::spawn(serve(Arc::clone(&server), end));
     };
     let peers = Peers {
         serve: Box::new(serve),
         refusals: Box::new(move |_| refusals),
     };
     Machine::new(world, DiskPlan::SOUND, scenario.path, peers)
+}
+
+/// The server, as the gate finds it.
+pub fn upstream() -> Upstream {
+    Upstream {
+        host: "database".to_owned(),
+        port: PORT,
+    }
 }

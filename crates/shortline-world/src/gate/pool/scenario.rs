@@ -1,6 +1,5 @@
-//! What a seed draws: a pool, its gate, its server, what the operator does, and the clients.
+//! What a seed draws, whatever the protocol: a pool, its gate, what goes wrong at its server, what the operator does.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::time::Duration;
@@ -12,15 +11,16 @@ use shortline_gate::pool::{PoolLimits, PoolMode};
 use shortline_sched::admission::Capacity;
 
 use super::super::scenario::{gate, path, pick};
-use super::plan::{self, Step};
 use super::server::Faults;
 use crate::network::Path;
 
 const MS: u64 = 1_000_000;
 
-/// Everything that a seed draws.
+/// What a seed draws apart from its clients.
 #[derive(Clone, Debug)]
 pub struct Scenario {
+    /// The protocol's name.
+    protocol: &'static str,
     /// The gate.
     pub gate: GateConfig,
     /// The pool.
@@ -31,8 +31,12 @@ pub struct Scenario {
     pub path: Path,
     /// Whether every client is of one user and wants nothing of its own, so that any connection is fit for any.
     pub is_of_one_kind: bool,
-    /// The clients.
-    pub clients: Vec<ClientPlan>,
+    /// Whether sessions keep connections.
+    pub has_keepers: bool,
+    /// Whether clients end each other's sessions.
+    pub has_killers: bool,
+    /// The number of clients.
+    pub clients: usize,
     /// What the operator does, and when.
     pub orders: Vec<(u64, Order)>,
 }
@@ -50,24 +54,34 @@ pub enum Order {
     Drain,
 }
 
-/// One client.
-#[derive(Clone, Debug)]
-pub struct ClientPlan {
-    /// When it comes, in nanoseconds.
-    pub begins_ns: u64,
-    /// The path to it.
-    pub path: Path,
-    /// Its user.
-    pub user: &'static str,
-    /// The other parameters of its StartupMessage.
-    pub startup: BTreeMap<String, String>,
-    /// What it does, in order.
-    pub steps: Vec<Step>,
+/// What a client of one of the protocols does.
+pub trait Plan: Sized {
+    /// The protocol's name.
+    const PROTOCOL: &'static str;
+
+    /// Draws the client of this index.
+    fn draw(random: &mut ChaCha8Rng, terms: &Terms, number: &mut u64) -> Self;
+
+    /// Whether its session has, at some time, what belongs to its connection.
+    fn keeps(&self) -> bool;
+
+    /// Whether it ends another's session.
+    fn kills(&self) -> bool;
+}
+
+/// What the client of a scenario may do.
+pub struct Terms {
+    /// Its index.
+    pub index: usize,
+    /// Whether all clients are of one kind.
+    pub is_of_one_kind: bool,
+    /// Whether some may keep connections.
+    pub keeps: bool,
 }
 
 impl Scenario {
-    /// Draws a scenario.
-    pub fn draw(random: &mut ChaCha8Rng) -> Self {
+    /// Draws a scenario and its clients. Their statements have numbers of their own.
+    pub fn draw<P: Plan>(random: &mut ChaCha8Rng) -> (Self, Vec<P>) {
         let size = random.random_range(1..=4);
         let mode = *pick(
             random,
@@ -82,10 +96,20 @@ impl Scenario {
         let keeps = size > 1 && random.random_bool(0.4);
         let mut number = 0;
         let clients = random.random_range(1..=8);
-        let clients = (0..clients)
-            .map(|index| client(random, index, is_of_one_kind, keeps, &mut number))
+        let clients: Vec<P> = (0..clients)
+            .map(|index| {
+                let terms = Terms {
+                    index,
+                    is_of_one_kind,
+                    keeps,
+                };
+                P::draw(random, &terms, &mut number)
+            })
             .collect();
-        Self {
+        // A session whose state cannot be asked for keeps its connection.
+        let has_killers = clients.iter().any(P::kills);
+        let scenario = Self {
+            protocol: P::PROTOCOL,
             gate: narrow(random, mode, size),
             limits: PoolLimits {
                 mode,
@@ -97,15 +121,12 @@ impl Scenario {
             faults: faults(random),
             path: path(random, MS),
             is_of_one_kind,
-            clients,
+            has_keepers: mode == PoolMode::Session || clients.iter().any(P::keeps) || has_killers,
+            has_killers,
+            clients: clients.len(),
             orders: orders(random, mode, size),
-        }
-    }
-
-    /// Whether sessions keep connections.
-    pub fn has_keepers(&self) -> bool {
-        let keeps = |client: &ClientPlan| client.steps.iter().any(Step::keeps);
-        self.limits.mode == PoolMode::Session || self.clients.iter().any(keeps)
+        };
+        (scenario, clients)
     }
 
     /// Whether the operator does something like this.
@@ -160,53 +181,20 @@ fn orders(random: &mut ChaCha8Rng, mode: PoolMode, size: usize) -> Vec<(u64, Ord
     orders
 }
 
-fn client(
-    random: &mut ChaCha8Rng,
-    index: usize,
-    is_of_one_kind: bool,
-    keeps: bool,
-    number: &mut u64,
-) -> ClientPlan {
-    let mut startup = BTreeMap::new();
-    let mut user = "ann";
-    if !is_of_one_kind {
-        user = *pick(random, &["ann", "bob"]);
-        let choices = [
-            ("TimeZone", ["utc", "Mars"]),
-            ("DateStyle", ["iso", "German"]),
-            ("application_name", ["shop", "desk"]),
-            ("work_mem", ["1MB", "2MB"]),
-        ];
-        for (name, values) in choices {
-            if random.random_bool(0.25) {
-                let value = *pick(random, &values);
-                startup.insert(name.to_owned(), value.to_owned());
-            }
-        }
-    }
-    let keeps = keeps && random.random_bool(0.5);
-    ClientPlan {
-        begins_ns: random.random_range(0..200 * MS),
-        path: path(random, 10 * MS),
-        user,
-        startup,
-        steps: plan::draw(random, index, keeps, number),
-    }
-}
-
 impl fmt::Display for Scenario {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let admission = &self.gate.admission;
         write!(
             formatter,
-            "PostgreSQL's pool of {} for {:?}s, {:?} with capacity {:?}, {} may wait for {:?}, {} clients, {:?}, {} orders",
+            "{}'s pool of {} for {:?}s, {:?} with capacity {:?}, {} may wait for {:?}, {} clients, {:?}, {} orders",
+            self.protocol,
             self.limits.size,
             self.limits.mode,
             admission.order,
             admission.capacity,
             admission.queue_max,
             self.gate.wait_max,
-            self.clients.len(),
+            self.clients,
             self.faults,
             self.orders.len(),
         )

@@ -135,14 +135,11 @@ impl Pooled {
             let text = is_simple.then_some(&statement.body().text[..]);
             return self.ask(exchange, &self.class_of_statement(number), text);
         }
-        let (reason, names_insert_id) = (
-            mine.statement.notes.reason,
-            mine.statement.notes.names_insert_id,
-        );
+        let notes = mine.statement.notes;
         let Some(there) = self.provide(exchange, number) else {
             return self.behind_provide();
         };
-        self.note_reason(reason, names_insert_id);
+        self.note(notes);
         let own = self.prepared.get(number).and_then(Mine::own);
         self.under_way = UnderWay::Execute(number, own.is_some_and(|own| own.has_cursor));
         if execute.wants_cursor {

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 use std::task::Poll;
 
-use super::{Look, Phase, Pooled, Reasons, Then, Turn, UnderWay, ok, query};
+use super::to_client::unasked;
+use super::{AUTOCOMMIT, Look, Phase, Pooled, Reasons, Then, Turn, UnderWay, ok, query};
 use crate::BackendConnection;
 use crate::mysql::ask::Row;
 use crate::mysql::complaint::Complaint;
@@ -25,7 +26,6 @@ const READ_ONLY: &str = "SET TRANSACTION READ ONLY";
 const FORGETS_READ_ONLY: [&str; 2] = ["START TRANSACTION", "COMMIT"];
 const INIT_DB: u8 = 0x02;
 const ERR: u8 = 0xff;
-const AUTOCOMMIT: u16 = 2;
 
 impl Pooled {
     /// Gets a connection for the admitted unit, now or as soon as one is free.
@@ -132,7 +132,7 @@ impl Pooled {
         let connections = pool.common.nodes.connections(held.node);
         connections.servers().lend(&held.server, handle.id());
         handle.set_link(Some(held.server.id()));
-        self.reply = Follower::new(held.known.capabilities, Status::default());
+        self.reply = Follower::new(held.known.capabilities, Status(self.status()));
         let commands = self.commands_for(&mut held);
         self.held = Some(held);
         if !self.member.is_of_transactions && self.pin.is_none() {
@@ -191,6 +191,7 @@ impl Pooled {
             let (code, reason) = error_of(answer);
             self.phase = Phase::Resting;
             self.pin = None;
+            self.partial.clear();
             *self.member.target.current.lock() = None;
             exchange.work.handle().set_link(None);
             exchange.work.set_backend(None);
@@ -301,16 +302,20 @@ impl Pooled {
                 Some(_) => {}
             }
         }
+        // The server ends, and has said so behind its answer.
+        let is_over = !std::mem::take(&mut self.partial).is_empty();
         if let Some(pin) = &mut self.pin {
             pin.set_resting(true);
             exchange.work.finish();
-            return Ok(());
+            return if is_over { Err(unasked()) } else { Ok(()) };
         }
         *self.member.target.current.lock() = None;
         exchange.work.handle().set_link(None);
         exchange.work.set_backend(None);
         // The connection goes back before the permit, so the next admitted unit finds it.
-        if let (Some(held), Some(stream)) = (self.held.take(), exchange.server.detach()) {
+        if let (Some(held), Some(stream), false) =
+            (self.held.take(), exchange.server.detach(), is_over)
+        {
             give_back(held, stream);
         }
         self.replica = None;
@@ -361,8 +366,10 @@ impl Pooled {
         *self.member.target.current.lock() = None;
         exchange.work.handle().set_link(None);
         exchange.work.set_backend(None);
+        let is_over = !std::mem::take(&mut self.partial).is_empty();
         if let (Some(held), Some(stream)) = (self.held.take(), exchange.server.detach())
             && !self.reasons.outlasts_reset
+            && !is_over
         {
             tokio::spawn(clean(held, stream));
         }
@@ -370,8 +377,10 @@ impl Pooled {
         self.replica = None;
         self.reasons = Reasons::default();
         self.settings = Settings::default();
+        self.flags = AUTOCOMMIT;
         self.changed = Names::new();
         self.under_way = UnderWay::Nothing;
+        self.may_set_and_fail = false;
         self.begun = None;
         self.prepared.clear();
         self.statements.clear();

@@ -45,6 +45,7 @@ impl Pooled {
             thread_id: *thread_id,
             database: self.schema.as_deref().map(Blob::from),
             settings: self.settings.pack(),
+            flags: self.flags,
             prepared: prepared.collect(),
             last_prepared: self.prepared.last(),
         }
@@ -98,6 +99,7 @@ impl Pooled {
         let mut session = Self::new(shared, names, member);
         session.settings = settings;
         session.schema = schema;
+        session.flags = state.flags;
         for prepared in state.prepared {
             session.know(prepared)?;
         }

@@ -10,9 +10,12 @@ use crate::mysql::pool::settings::{INSERT_ID, followed, is_result};
 use crate::mysql::pool::track::{Ok as OkPacket, Tracked};
 use crate::relay::Exchange;
 
+const EOF: u8 = 0xfe;
 const ERR: u8 = 0xff;
 /// ER_UNKNOWN_STMT_HANDLER (1243), as in an ERR packet.
 const UNKNOWN_STATEMENT: [u8; 2] = 1243_u16.to_le_bytes();
+/// An end of rows without changes is shorter than this.
+const EOF_BYTES_MAX: usize = 9;
 /// The longest packet that is read whole.
 const OK_BYTES_MAX: usize = 1 << 20;
 
@@ -31,10 +34,10 @@ impl Pooled {
             }
         };
         match self.phase {
-            Phase::Preparing(_) => self.take_prepared(exchange, data),
+            Phase::Preparing(_) => self.take_prepared(exchange, data)?,
             Phase::Providing(_) => self.take_provided(exchange, data),
             Phase::Looking(..) => self.take_look(exchange, data),
-            Phase::Relaying if self.turn != Turn::Command => self.relay(exchange, data)?,
+            Phase::Relaying if !self.reply.is_done() => self.relay(exchange, data)?,
             // No answer is due.
             _ if data.is_empty() => {}
             _ => return Err(unasked()),
@@ -44,30 +47,39 @@ impl Pooled {
     }
 
     /// Reads the answers to the commands that set the connection to the session's state.
-    fn take_prepared(&mut self, exchange: &mut Exchange<'_, '_>, data: &[u8]) {
-        let mut received = data.to_vec();
+    fn take_prepared(
+        &mut self,
+        exchange: &mut Exchange<'_, '_>,
+        data: &[u8],
+    ) -> Result<(), Complaint> {
+        self.partial = data.to_vec();
         while let Phase::Preparing(_) = self.phase {
-            let Some(packet) = take_packet(&mut received) else {
-                break;
+            let Some(packet) = take_packet(&mut self.partial) else {
+                return Ok(());
             };
             self.prepared(exchange, &packet);
         }
-        self.partial = received;
+        match self.partial.is_empty() {
+            true => Ok(()),
+            false => Err(unasked()),
+        }
     }
 
     /// Reads the values of variables: a number of columns, their definitions, a row, and an end.
     fn take_look(&mut self, exchange: &mut Exchange<'_, '_>, data: &[u8]) {
-        let mut received = data.to_vec();
+        self.partial = data.to_vec();
         let has_end = self.member.kind.capabilities & DEPRECATE_EOF == 0;
         while let Phase::Looking(names, look, then) = &mut self.phase {
-            let Some(packet) = take_packet(&mut received) else {
+            let Some(packet) = take_packet(&mut self.partial) else {
                 break;
             };
             // One for each variable, and one for the database.
             let columns = names.len() + 1;
             let before = 1 + columns + usize::from(has_end);
-            let (is_failed, is_end) = (packet.first() == Some(&ERR), look.packets > before);
-            if look.packets == before {
+            let is_failed = packet.first() == Some(&ERR);
+            let has_no_row = look.packets == before && is_end_of_rows(&packet);
+            let is_end = look.packets > before || has_no_row;
+            if look.packets == before && !has_no_row {
                 look.row = Some(packet);
             }
             look.packets += 1;
@@ -80,13 +92,12 @@ impl Pooled {
                 self.looked(exchange, &names, values, then);
             }
         }
-        self.partial = received;
     }
 
     /// Relays the response to the client's command.
     fn relay(&mut self, exchange: &mut Exchange<'_, '_>, data: &[u8]) -> Result<(), Complaint> {
         let (mut sent, mut at) = (0, 0);
-        while at < data.len() {
+        while at < data.len() && !self.reply.is_done() {
             if self.server_body_left > 0 {
                 let taken = self.server_body_left.min(data.len() - at);
                 self.reply.follow(&data[at..at + taken]);
@@ -193,7 +204,10 @@ impl Pooled {
 
     /// Handles a response that may be complete.
     pub(super) fn check_reply(&mut self, exchange: &mut Exchange<'_, '_>) -> Result<(), Complaint> {
-        if self.turn == Turn::Replying && self.reply.is_done() && self.partial.is_empty() {
+        if self.turn == Turn::Replying && self.reply.is_done() {
+            if !self.partial.is_empty() {
+                return Err(unasked());
+            }
             self.turn = Turn::Command;
             let has_failed = self.reply.has_failed();
             match std::mem::take(&mut self.under_way) {
@@ -214,17 +228,36 @@ impl Pooled {
                     });
                 }
             }
+            let may_set_and_fail = std::mem::take(&mut self.may_set_and_fail);
             if has_failed {
                 exchange.work.fail();
+                if may_set_and_fail {
+                    let reason = Some("it may have set what the server has not reported");
+                    self.reasons.lasting = self.reasons.lasting.or(reason);
+                    self.reply.doubt_autocommit();
+                }
             }
+            let status = self.reply.status();
+            self.flags = status.of_session();
             exchange.work.next_statement();
-            return self.end_statement(exchange);
+            // An error has no status. Without autocommit, what failed may have begun a transaction.
+            let may_have_begun = has_failed && status.is_autocommit_off();
+            return match may_have_begun {
+                true => Ok(()),
+                false => self.end_statement(exchange),
+            };
         }
         Ok(())
     }
 }
 
-fn unasked() -> Complaint {
+/// Whether a packet ends rows. A row that begins like it is longer.
+fn is_end_of_rows(packet: &[u8]) -> bool {
+    packet.first() == Some(&EOF) && packet.len() < EOF_BYTES_MAX
+}
+
+/// A server that ends says so at any time. It is no answer to what comes next.
+pub(super) fn unasked() -> Complaint {
     Complaint::malformed("the backend says what nobody has asked for")
 }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::binary::{Incoming, is_of_statements};
-use super::{Phase, Pooled, STATEMENT_BYTES_MAX, Then, Turn, error, ok};
+use super::{AUTOCOMMIT, Phase, Pooled, STATEMENT_BYTES_MAX, Then, Turn, error, ok};
 use crate::Gate;
 use crate::classify::Class;
 use crate::mysql::command::Command;
@@ -12,9 +12,8 @@ use crate::mysql::complaint::Complaint;
 use crate::mysql::packet::{Found, HEADER_BYTES, Header, packet};
 use crate::mysql::pool::ID_BIT;
 use crate::mysql::pool::kill::{Kill, kill};
-use crate::mysql::pool::leaving::{
-    TOO_LONG, may_set_role, names_insert_id, reads_what_is_left, reason_to_keep,
-};
+use crate::mysql::pool::leaving::{TOO_LONG, may_set_role, reads_what_is_left};
+use crate::mysql::pool::prepared::Notes;
 use crate::mysql::pool::settings::INSERT_ID;
 use crate::mysql::reply::Shape;
 use crate::relay::{Denied, Exchange};
@@ -24,9 +23,9 @@ const SET_OPTION: u8 = 0x1b;
 const QUIT: u8 = 0x01;
 const CHANGE_USER: u8 = 0x11;
 const RESET: u8 = 0x1f;
-/// Status flags.
+/// Status flags of a transaction that is open.
 const IN_TRANSACTION: u16 = 1;
-const AUTOCOMMIT: u16 = 2;
+const IN_TRANSACTION_READ_ONLY: u16 = 0x2000;
 
 /// The result of handling the client's bytes.
 pub(super) enum Step {
@@ -163,7 +162,7 @@ impl Pooled {
                     self.begun = Some(command.to_vec());
                     return Ok(self.answer(exchange, &ok(self.status()), whole));
                 }
-                Some(Boundary::End) => {
+                Some(Boundary::End) if !self.settings.has_completion() => {
                     self.begun = None;
                     return Ok(self.answer(exchange, &ok(self.status()), whole));
                 }
@@ -177,7 +176,7 @@ impl Pooled {
             return Ok(self.ask(exchange, &class, text));
         }
         match is_whole {
-            true => self.note_reason(reason_to_keep(text), names_insert_id(text)),
+            true => self.note(Notes::of_text(text)),
             false => self.note_long(),
         }
         Ok(self.go(Some(Shape::Results)))
@@ -185,18 +184,21 @@ impl Pooled {
 
     /// Notes a statement of which only the start has come.
     pub(super) fn note_long(&mut self) {
-        self.note_reason(Some(TOO_LONG), false);
+        self.note(Notes {
+            reason: Some(TOO_LONG),
+            ..Notes::default()
+        });
     }
 
-    /// Notes the session state that a statement may change: why the session is pinned after it, and whether it names
-    /// LAST_INSERT_ID.
-    pub(super) fn note_reason(&mut self, reason: Option<&'static str>, names_insert_id: bool) {
-        self.reasons.outlasts_reset |= reason.is_some_and(may_set_role);
+    /// Notes the session state that a statement may change.
+    pub(super) fn note(&mut self, notes: Notes) {
+        self.reasons.outlasts_reset |= notes.reason.is_some_and(may_set_role);
+        self.may_set_and_fail = notes.may_set_and_fail;
         if !self.member.is_of_transactions {
             return;
         }
-        self.reasons.lasting = self.reasons.lasting.or(reason);
-        if names_insert_id {
+        self.reasons.lasting = self.reasons.lasting.or(notes.reason);
+        if notes.names_insert_id {
             self.changed.insert(INSERT_ID);
         }
     }
@@ -216,6 +218,8 @@ impl Pooled {
             let class = self.shared.unknown.clone();
             return self.ask(exchange, &class, None);
         }
+        // A reset does not undo it.
+        self.reasons.outlasts_reset |= first == Some(SET_OPTION);
         if first == Some(SET_OPTION) && self.member.is_of_transactions {
             self.reasons.lasting = self
                 .reasons
@@ -311,17 +315,17 @@ impl Pooled {
         self.answer(exchange, &ok(AUTOCOMMIT), whole)
     }
 
-    /// The status flags that the client is to see.
+    /// The status flags of an answer of the gate's.
     pub(super) fn status(&self) -> u16 {
-        let is_open = match self.is_relaying() {
-            true => self.reply.status().is_in_transaction(),
-            false => self.begun.is_some(),
+        let transaction = match (self.is_relaying(), &self.begun) {
+            (true, _) => self.reply.status().of_transaction(),
+            (false, None) => 0,
+            (false, Some(_)) if self.settings.is_read_only() => {
+                IN_TRANSACTION | IN_TRANSACTION_READ_ONLY
+            }
+            (false, Some(_)) => IN_TRANSACTION,
         };
-        let transaction = if is_open { IN_TRANSACTION } else { 0 };
-        match self.settings.is_autocommit_off() {
-            true => transaction,
-            false => transaction | AUTOCOMMIT,
-        }
+        self.flags | transaction
     }
 
     fn kill(&mut self, exchange: &mut Exchange<'_, '_>, what: Kill, whole: usize) -> Step {

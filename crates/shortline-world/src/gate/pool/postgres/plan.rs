@@ -1,10 +1,16 @@
 //! What a client of the pool does on its connection, step by step.
 
+use std::collections::BTreeMap;
+
 use rand::Rng;
 use rand::seq::IndexedRandom;
 use rand_chacha::ChaCha8Rng;
 
+use super::super::client::Leaving;
+use super::super::scenario::{Plan, Terms};
 use super::sql::Message;
+use crate::gate::scenario::{path, pick};
+use crate::network::Path;
 
 const MS: u64 = 1_000_000;
 /// Names of prepared statements. All clients use the same.
@@ -27,6 +33,61 @@ const PARAMETERS: [(&str, [&str; 3]); 4] = [
     ("search_path", ["one", "two", "public"]),
     ("my.own", ["x", "y", "z"]),
 ];
+
+/// One client.
+#[derive(Clone, Debug)]
+pub struct ClientPlan {
+    /// When it comes, in nanoseconds.
+    pub begins_ns: u64,
+    /// The path to it.
+    pub path: Path,
+    /// Its user.
+    pub user: &'static str,
+    /// The other parameters of its StartupMessage.
+    pub startup: BTreeMap<String, String>,
+    /// What it does, in order.
+    pub steps: Vec<Step>,
+}
+
+impl Plan for ClientPlan {
+    const PROTOCOL: &'static str = "PostgreSQL";
+
+    fn draw(random: &mut ChaCha8Rng, terms: &Terms, number: &mut u64) -> Self {
+        let mut startup = BTreeMap::new();
+        let mut user = "ann";
+        if !terms.is_of_one_kind {
+            user = *pick(random, &["ann", "bob"]);
+            let choices = [
+                ("TimeZone", ["utc", "Mars"]),
+                ("DateStyle", ["iso", "German"]),
+                ("application_name", ["shop", "desk"]),
+                ("work_mem", ["1MB", "2MB"]),
+            ];
+            for (name, values) in choices {
+                if random.random_bool(0.25) {
+                    let value = *pick(random, &values);
+                    startup.insert(name.to_owned(), value.to_owned());
+                }
+            }
+        }
+        let keeps = terms.keeps && random.random_bool(0.5);
+        Self {
+            begins_ns: random.random_range(0..200 * MS),
+            path: path(random, 10 * MS),
+            user,
+            startup,
+            steps: draw(random, terms.index, keeps, number),
+        }
+    }
+
+    fn keeps(&self) -> bool {
+        self.steps.iter().any(Step::keeps)
+    }
+
+    fn kills(&self) -> bool {
+        false
+    }
+}
 
 /// A step.
 #[derive(Clone, Debug)]
@@ -51,22 +112,9 @@ pub enum Step {
     Babble,
 }
 
-/// How a client leaves.
-#[derive(Clone, Copy, Debug)]
-pub enum Leaving {
-    /// It says so.
-    Terminate,
-    /// It closes its connection.
-    Close,
-    /// It resets its connection, after having read nothing for a while.
-    Reset,
-    /// It closes its connection in the middle of a message.
-    InMessage,
-}
-
 impl Step {
     /// Whether the session then has what belongs to its connection.
-    pub fn keeps(&self) -> bool {
+    fn keeps(&self) -> bool {
         let keeps = |(tag, body): &Message| {
             *tag == b'Q' && (body.starts_with(b"create temp") || body.starts_with(b"select pg_adv"))
         };
@@ -75,7 +123,7 @@ impl Step {
 }
 
 /// Draws what the client of this index does. Its statements have numbers of their own.
-pub fn draw(random: &mut ChaCha8Rng, index: usize, keeps: bool, number: &mut u64) -> Vec<Step> {
+fn draw(random: &mut ChaCha8Rng, index: usize, keeps: bool, number: &mut u64) -> Vec<Step> {
     let mut steps = Vec::new();
     for _ in 0..random.random_range(1..=7) {
         unit(random, index, keeps, number, &mut steps);

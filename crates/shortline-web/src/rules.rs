@@ -105,7 +105,11 @@ pub struct Changes {
 
 /// The rules of a site in their order.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Rules(Vec<Rule>);
+pub struct Rules {
+    /// What each is for, side by side: a request looks at many of these, and at one rule.
+    whens: Vec<When>,
+    all: Vec<Rule>,
+}
 
 /// A rule that no request reaches.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -144,23 +148,24 @@ impl Rules {
                 });
             }
         }
-        Ok(Self(rules))
+        Ok(Self {
+            whens: rules.iter().map(|rule| rule.when.clone()).collect(),
+            all: rules,
+        })
     }
 
     /// The first rule that matches, and its number.
     pub fn find(&self, head: &Parts) -> Option<usize> {
-        if self.0.is_empty() {
+        if self.whens.is_empty() {
             return None;
         }
         let path = pattern::canonical(head.uri.path());
-        self.0
-            .iter()
-            .position(|rule| rule.when.matches(head, &path))
+        self.whens.iter().position(|when| when.matches(head, &path))
     }
 
     /// A rule by its number.
     pub fn get(&self, index: usize) -> &Rule {
-        &self.0[index]
+        &self.all[index]
     }
 }
 

@@ -9,15 +9,30 @@ use std::str::FromStr;
 
 use percent_encoding::percent_decode_str;
 
-/// A text with wildcards.
+/// A text with wildcards. Most have one at an end or none, and are compared at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pattern(Vec<String>);
+pub enum Pattern {
+    /// This text.
+    Exact(Box<str>),
+    /// What begins with it.
+    Beginning(Box<str>),
+    /// What ends with it.
+    Ending(Box<str>),
+    /// The parts around the wildcards, at least two.
+    Parts(Box<[Box<str>]>),
+}
 
 impl FromStr for Pattern {
     type Err = Infallible;
 
     fn from_str(text: &str) -> Result<Self, Infallible> {
-        Ok(Self(text.split('*').map(str::to_owned).collect()))
+        let parts: Vec<&str> = text.split('*').collect();
+        Ok(match parts.as_slice() {
+            [text] => Self::Exact((*text).into()),
+            [beginning, ""] => Self::Beginning((*beginning).into()),
+            ["", ending] => Self::Ending((*ending).into()),
+            parts => Self::Parts(parts.iter().map(|part| (*part).into()).collect()),
+        })
     }
 }
 
@@ -30,16 +45,22 @@ impl Pattern {
     /// What the last wildcard stands for, which is as short as it can be for those before it; nothing where there is no
     /// wildcard. `None`: the pattern does not stand for the text.
     pub fn rest<'a>(&self, text: &'a str) -> Option<&'a str> {
-        let (first, others) = self.0.split_first()?;
-        let mut left = text.strip_prefix(first.as_str())?;
-        let Some((last, inner)) = others.split_last() else {
-            return left.is_empty().then_some("");
-        };
-        for part in inner {
-            let at = left.find(part.as_str())?;
-            left = &left[at + part.len()..];
+        match self {
+            Self::Exact(exact) => (text == &**exact).then_some(""),
+            Self::Beginning(beginning) => text.strip_prefix(&**beginning),
+            Self::Ending(ending) => text.strip_suffix(&**ending),
+            Self::Parts(parts) => {
+                let [first, inner @ .., last] = &**parts else {
+                    return None;
+                };
+                let mut left = text.strip_prefix(&**first)?;
+                for part in inner {
+                    let at = left.find(&**part)?;
+                    left = &left[at + part.len()..];
+                }
+                left.strip_suffix(&**last)
+            }
         }
-        left.strip_suffix(last.as_str())
     }
 
     /// Whether it surely stands for all texts that `other` stands for. It says so of equal patterns, and of those that
@@ -48,11 +69,15 @@ impl Pattern {
         if self == other {
             return true;
         }
-        match (self.0.as_slice(), other.0.as_slice()) {
-            ([beginning, end], [first, ..]) => {
-                end.is_empty() && first.starts_with(beginning.as_str())
-            }
-            _ => false,
+        let Self::Beginning(beginning) = self else {
+            return false;
+        };
+        match other {
+            Self::Exact(text) | Self::Beginning(text) => text.starts_with(&**beginning),
+            Self::Ending(_) => beginning.is_empty(),
+            Self::Parts(parts) => parts
+                .first()
+                .is_some_and(|first| first.starts_with(&**beginning)),
         }
     }
 }

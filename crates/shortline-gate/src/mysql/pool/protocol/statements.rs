@@ -231,9 +231,9 @@ impl Pooled {
 
     /// Reads the answers to the commands that prepare a statement on the connection.
     pub(super) fn take_provided(&mut self, exchange: &mut Exchange<'_, '_>, data: &[u8]) {
-        let mut received = data.to_vec();
+        self.partial = data.to_vec();
         while let Phase::Providing(providing) = &mut self.phase {
-            let Some(payload) = take_packet(&mut received) else {
+            let Some(payload) = take_packet(&mut self.partial) else {
                 break;
             };
             self.reply.follow(&packet(0, &payload));
@@ -259,7 +259,6 @@ impl Pooled {
                 None => self.provided(exchange),
             }
         }
-        self.partial = received;
     }
 
     /// All those commands are answered.

@@ -33,8 +33,9 @@ impl Pooled {
                 &joined
             }
         };
+        let before = std::mem::discriminant(&self.phase);
         match self.phase {
-            Phase::Preparing(_) => self.take_prepared(exchange, data)?,
+            Phase::Preparing(_) => self.take_prepared(exchange, data),
             Phase::Providing(_) => self.take_provided(exchange, data),
             Phase::Looking(..) => self.take_look(exchange, data),
             Phase::Relaying if !self.reply.is_done() => self.relay(exchange, data)?,
@@ -42,26 +43,23 @@ impl Pooled {
             _ if data.is_empty() => {}
             _ => return Err(unasked()),
         }
+        // What is left belongs to nothing that is sent from here on.
+        let has_moved_on = std::mem::discriminant(&self.phase) != before;
+        if has_moved_on && !self.partial.is_empty() {
+            return Err(unasked());
+        }
         self.check_reply(exchange)?;
         self.refusal.take().map_or(Ok(()), Err)
     }
 
     /// Reads the answers to the commands that set the connection to the session's state.
-    fn take_prepared(
-        &mut self,
-        exchange: &mut Exchange<'_, '_>,
-        data: &[u8],
-    ) -> Result<(), Complaint> {
+    fn take_prepared(&mut self, exchange: &mut Exchange<'_, '_>, data: &[u8]) {
         self.partial = data.to_vec();
         while let Phase::Preparing(_) = self.phase {
             let Some(packet) = take_packet(&mut self.partial) else {
-                return Ok(());
+                break;
             };
             self.prepared(exchange, &packet);
-        }
-        match self.partial.is_empty() {
-            true => Ok(()),
-            false => Err(unasked()),
         }
     }
 

@@ -27,6 +27,7 @@ use http::{HeaderMap, Method, StatusCode, Uri};
 use shortline_sched::Network;
 
 use crate::files::Plan;
+use crate::files::paths::encode_path;
 use crate::proxy::head::host_name;
 use crate::proxy::routes::is_below;
 use pattern::Pattern;
@@ -312,7 +313,7 @@ fn stripped(beginning: &str, uri: &Uri) -> Option<String> {
     let query = uri.query().map(|query| format!("?{query}"));
     Some(format!(
         "{}{}",
-        template::encoded(&rest),
+        encode_path(&rest),
         query.unwrap_or_default()
     ))
 }

@@ -30,6 +30,7 @@ const ENCODED_IN_SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'_')
     .remove(b'.')
     .remove(b'~');
+const ENCODED_IN_PATH: &AsciiSet = &ENCODED_IN_SEGMENT.remove(b'/');
 
 /// What a request asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,6 +90,11 @@ pub fn parse_target(raw: &str) -> Result<Target<'_>, TargetError> {
     Ok(Target::Resource { path, query })
 }
 
+/// A decoded path, or a part of it, as it is written in a URL.
+pub fn encode_path(path: &str) -> Cow<'_, str> {
+    utf8_percent_encode(path, ENCODED_IN_PATH).into()
+}
+
 /// A file name as one segment of a URL path.
 pub(super) fn encode_segment(name: &str) -> impl std::fmt::Display {
     utf8_percent_encode(name, ENCODED_IN_SEGMENT)
@@ -120,14 +126,7 @@ impl FilePath<'_> {
 
     /// The path as it is written in a URL.
     pub fn encoded(&self) -> String {
-        let mut url = String::with_capacity(self.0.len() + 16);
-        for (index, segment) in self.0.split('/').enumerate() {
-            if index > 0 {
-                url.push('/');
-            }
-            url.extend(utf8_percent_encode(segment, ENCODED_IN_SEGMENT));
-        }
-        url
+        encode_path(&self.0).into_owned()
     }
 }
 

@@ -9,19 +9,10 @@
 //!
 //! What comes out of a path is percent-encoded, so it can end neither a path nor a header field.
 
-use std::borrow::Cow;
 use std::fmt::Write;
 use std::str::FromStr;
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-
-/// All but unreserved characters (RFC 3986, 2.3) and the slash.
-const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'/')
-    .remove(b'-')
-    .remove(b'_')
-    .remove(b'.')
-    .remove(b'~');
+use crate::files::paths::encode_path;
 
 /// A text with places.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,11 +50,6 @@ pub struct Filling<'a> {
     pub host: &'a str,
 }
 
-/// A decoded path, or a part of it, as it stands in a target.
-pub fn encoded(path: &str) -> Cow<'_, str> {
-    utf8_percent_encode(path, ENCODED).into()
-}
-
 impl Template {
     /// The text for a request.
     pub fn fill(&self, filling: &Filling<'_>) -> String {
@@ -71,8 +57,8 @@ impl Template {
         for part in &self.0 {
             match part {
                 Part::Text(text) => filled.push_str(text),
-                Part::Path => filled.push_str(&encoded(filling.path)),
-                Part::Rest => filled.push_str(&encoded(filling.rest)),
+                Part::Path => filled.push_str(&encode_path(filling.path)),
+                Part::Rest => filled.push_str(&encode_path(filling.rest)),
                 Part::Host => filled.push_str(filling.host),
                 Part::Query => {
                     if let Some(query) = filling.query {

@@ -69,16 +69,9 @@ pub async fn run(args: Args, settings: Settings) -> Result<(), CommandError> {
 /// [`CommandError::Failure`]: a folder or certificate cannot be used.
 pub async fn check(settings: &Settings) -> Result<(), CommandError> {
     let routes = open_routes(settings, &OpenRoutes::default())?;
-    open_sites(
-        settings,
-        &routes,
-        https_port(
-            settings
-                .listen
-                .iter()
-                .filter_map(|listen| listen.speaks_tls().then_some(listen.address)),
-        ),
-    )?;
+    let secure = settings.listen.iter().filter(|listen| listen.speaks_tls());
+    let https_port = https_port(secure.map(|listen| listen.address));
+    open_sites(settings, &routes, https_port)?;
     for listen in &settings.listen {
         load_key(listen)?;
     }
@@ -401,11 +394,8 @@ fn open_routes(settings: &Settings, before: &OpenRoutes) -> Result<OpenRoutes, C
 }
 
 fn same_routes(settings: &Settings, before: &Settings) -> bool {
-    let of = |settings: &Settings| -> Vec<_> {
-        let sites = settings.sites.iter();
-        sites.map(|site| site.routes.clone()).collect()
-    };
-    of(settings) == of(before)
+    let routes = settings.sites.iter().map(|site| &site.routes);
+    routes.eq(before.sites.iter().map(|site| &site.routes))
 }
 
 fn open_log(options: &LogOptions) -> Result<Option<Arc<LogWriter>>, CommandError> {

@@ -38,6 +38,8 @@ complete -c shortline -n "__fish_shortline_using_subcommand serve" -l listen -d 
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l tls-cert -d 'Speak TLS with this certificate chain (PEM); offers HTTP/2 and HTTP/1.1' -r -F
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l tls-key -d 'The certificate\'s key (PEM)' -r -F
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l config -d 'Read options from this TOML file; flags override it, SIGHUP reads it again' -r -F
+complete -c shortline -n "__fish_shortline_using_subcommand serve" -l handover -d 'Take the listening sockets over from the server that runs and has the same path here; it ends when its connections have' -r
+complete -c shortline -n "__fish_shortline_using_subcommand serve" -l handover-time-max -d 'Time that responses under way get to finish in a process whose sockets another has taken [default: 1h]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l uplink -d 'The uplink\'s rate, such as 100mbit: responses leave exactly as fast as it drains them. `auto` finds it out while serving; `off` turns scheduling off [default: auto]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l uplink-rate-min -d 'The lowest rate that auto may find [default: 100kbit]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l policy -d 'Who is served first: shares (a fair share per client, and the shortest first within it), srpt (the fewest bytes left), fair (each in turn), las (the fewest bytes sent), fifo, or one for research [default: shares]' -r

@@ -173,6 +173,11 @@ pub fn handed_over() -> Result<Vec<(TcpListener, SocketAddr)>, CommandError> {
     with_address.collect()
 }
 
+/// Whether a socket at `is` is what `wanted` asks for. Port 0 asks for any.
+pub fn is_at(is: SocketAddr, wanted: SocketAddr) -> bool {
+    is.ip() == wanted.ip() && (wanted.port() == 0 || is.port() == wanted.port())
+}
+
 fn told(error: &std::io::Error) -> String {
     match error.kind() {
         std::io::ErrorKind::AddrInUse => {

@@ -126,7 +126,8 @@ impl HttpRelay {
             Ok(())
         };
         // An error ends it at once, not only when it is told to end.
-        let ended = tokio::try_join!(self.server.run(listeners), drained);
+        self.server.listen(listeners);
+        let ended = tokio::try_join!(self.server.run(), drained);
         pacer.abort();
         ended?;
         Ok(())
@@ -135,10 +136,7 @@ impl HttpRelay {
     fn prepare(&self, listener: TcpListener) -> io::Result<Listener> {
         let socket = listener.into_std()?;
         self.link.prepare_listener(&socket)?;
-        Ok(Listener {
-            socket,
-            tls: self.tls.clone(),
-        })
+        Listener::new(Arc::new(socket), self.tls.clone())
     }
 }
 

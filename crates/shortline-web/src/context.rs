@@ -3,7 +3,7 @@
 
 use std::error::Error;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use http::HeaderMap;
@@ -61,6 +61,8 @@ pub struct Shared {
     pub failed: AtomicU64,
     /// Limits the log lines about a full queue.
     full: Mutex<Throttle>,
+    /// Another process has the listening sockets.
+    retiring: AtomicBool,
 }
 
 /// What a connection's code needs of the server.
@@ -115,7 +117,18 @@ impl Shared {
             expired: AtomicU64::new(0),
             failed: AtomicU64::new(0),
             full: Mutex::default(),
+            retiring: AtomicBool::new(false),
         }
+    }
+
+    /// Whether connections end as soon as none of their requests is lost.
+    pub fn is_retiring(&self) -> bool {
+        self.retiring.load(Ordering::Relaxed)
+    }
+
+    /// Says whether they do.
+    pub fn set_retiring(&self, retires: bool) {
+        self.retiring.store(retires, Ordering::Relaxed);
     }
 
     /// Serves new connections with `settings` from now on.

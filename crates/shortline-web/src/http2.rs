@@ -87,6 +87,7 @@ where
     let mut moves_seen = 0;
     let ended = poll_fn(|context| {
         match connection.watch.order(context) {
+            Order::None | Order::Park if connection.server.is_retiring() => h2.graceful_shutdown(),
             Order::None | Order::Park => {}
             Order::Close => {
                 h2.abrupt_shutdown(Reason::NO_ERROR);

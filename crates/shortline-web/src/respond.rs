@@ -100,7 +100,8 @@ pub fn respond(
     let asked = Undecided {
         version: head.version,
         method: head.method.clone(),
-        closes: asks_to_close(head.version, &head.headers),
+        closes: asks_to_close(head.version, &head.headers)
+            || head.version == Version::HTTP_11 && connection.server.is_retiring(),
         account,
     };
     match decided {

@@ -1,5 +1,7 @@
-//! The server: listeners, limits on connections, settings that can be replaced while it runs, and
+//! The server: listeners and settings that can be replaced while it runs, limits on connections, and
 //! its shutdown.
+
+mod front;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -22,26 +24,12 @@ use crate::proxy::BackendSnapshot;
 use crate::proxy::upstream::Upstream;
 use crate::sites::Sites;
 use crate::watch::{ConnectionCounts, SWEEP_EVERY};
+use front::{Follower, Front};
+
+pub use front::Listener;
 
 /// The protocols of a TLS [`Listener`], by their ALPN names.
 pub const ALPN: &[&[u8]] = &[b"h2", b"http/1.1"];
-
-/// A socket that accepts connections.
-pub struct Listener {
-    /// A bound and listening socket.
-    pub socket: std::net::TcpListener,
-    /// Its certificate and protocols, if it speaks TLS.
-    pub tls: Option<Arc<rustls::ServerConfig>>,
-}
-
-impl Listener {
-    fn try_clone(&self) -> io::Result<Self> {
-        Ok(Self {
-            socket: self.socket.try_clone()?,
-            tls: self.tls.clone(),
-        })
-    }
-}
 
 /// The server at one moment.
 #[derive(Clone, Debug, Serialize)]
@@ -67,6 +55,7 @@ pub struct ServerSnapshot {
 /// A web server; see the module's text.
 pub struct Server {
     shared: Arc<Shared>,
+    front: Front,
     stopping: channel::Sender<bool>,
 }
 
@@ -75,34 +64,24 @@ impl Server {
     pub fn new(settings: Settings, access_log: Option<Arc<dyn AccessLog>>) -> Arc<Self> {
         Arc::new(Self {
             shared: Arc::new(Shared::new(settings, Ledger::new(workers(), access_log))),
+            front: Front::default(),
             stopping: channel::Sender::new(false),
         })
     }
 
-    /// Accepts connections from `listeners`, which the link has prepared, until [`Server::drain`]
-    /// is called. Each processor gets a thread with its own runtime, and a connection stays on the
-    /// thread that accepted it. A small request then takes a fifth less time than on one runtime
-    /// that moves tasks between threads.
+    /// Accepts connections from the listeners of [`Server::listen`] until [`Server::drain`] is called. Each
+    /// processor gets a thread with its own runtime, and a connection stays on the thread that accepted it. A
+    /// small request then takes a fifth less time than on one runtime that moves tasks between threads.
     ///
     /// # Errors
     /// A thread cannot be started, or a listener cannot be registered with its poller.
-    pub async fn run(&self, listeners: Vec<Listener>) -> io::Result<()> {
-        for listener in &listeners {
-            listener.socket.set_nonblocking(true)?;
-            // Accepted sockets inherit this. Without it, a response of several grants would stall
-            // for the client's delayed acknowledgement.
-            socket2::SockRef::from(&listener.socket).set_tcp_nodelay(true)?;
-        }
+    pub async fn run(&self) -> io::Result<()> {
         let mut workers = tokio::task::JoinSet::new();
         for worker in 0..self.shared.ledger.workers() {
-            let listeners = listeners
-                .iter()
-                .map(Listener::try_clone)
-                .collect::<io::Result<Vec<_>>>()?;
-            let (shared, stopping) = (Arc::clone(&self.shared), self.stopping.subscribe());
-            workers.spawn_blocking(move || work(&shared, worker, listeners, &stopping));
+            let (front, stopping) = (self.front.follow(), self.stopping.subscribe());
+            let shared = Arc::clone(&self.shared);
+            workers.spawn_blocking(move || work(&shared, worker, front, stopping));
         }
-        drop(listeners);
         let shared = Arc::clone(&self.shared);
         let sweeper = tokio::spawn(async move { sweep(&shared).await });
         let mut result = Ok(());
@@ -111,6 +90,31 @@ impl Server {
         }
         sweeper.abort();
         result
+    }
+
+    /// Accepts from these sockets from now on, which the link has prepared, and from no others. What waits in the
+    /// others is taken before they are closed.
+    pub fn listen(&self, listeners: Vec<Listener>) {
+        self.front.replace(listeners);
+    }
+
+    /// Leaves the sockets to another process. Connections go on: one by HTTP/1.1 to the end of its next response,
+    /// one by HTTP/2 until its client has heard of it, others as long as they would.
+    pub fn retire(&self) {
+        self.front.set_paused(true);
+        self.shared.set_retiring(true);
+        self.shared.registry.wake();
+    }
+
+    /// Accepts connections again after [`Server::retire`].
+    pub fn resume(&self) {
+        self.shared.set_retiring(false);
+        self.front.set_paused(false);
+    }
+
+    /// Waits until no connection is left.
+    pub async fn deserted(&self) {
+        self.shared.registry.empty().await;
     }
 
     /// Serves one connection that was accepted elsewhere, such as in a simulated world. It runs on
@@ -128,6 +132,7 @@ impl Server {
     /// how many connections it had to close.
     pub async fn drain(&self, deadline: Duration) -> usize {
         self.stopping.send_replace(true);
+        self.front.close();
         self.shared.registry.drain();
         let emptied = tokio::time::timeout(deadline, self.shared.registry.empty()).await;
         let left = if emptied.is_ok() {
@@ -194,47 +199,55 @@ fn workers() -> usize {
 fn work(
     shared: &Arc<Shared>,
     worker: usize,
-    listeners: Vec<Listener>,
-    stopping: &channel::Receiver<bool>,
+    front: Follower,
+    mut stopping: channel::Receiver<bool>,
 ) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     runtime.block_on(async {
-        let mut tasks = tokio::task::JoinSet::new();
-        for listener in listeners {
-            let socket = TcpListener::from_std(listener.socket)?;
-            let (shared, mut stopping) = (Arc::clone(shared), stopping.clone());
-            tasks.spawn(async move {
-                tokio::select! {
-                    () = accept(shared, worker, socket, listener.tls) => {}
-                    _ = stopping.wait_for(|stopping| *stopping) => {}
-                }
-            });
+        let accepting = front.accept(Taker {
+            shared: Arc::clone(shared),
+            worker,
+        });
+        tokio::select! {
+            ended = accepting => ended?,
+            _ = stopping.wait_for(|stopping| *stopping) => {}
         }
-        tasks.join_all().await;
         // The runtime must outlive its connections.
         shared.registry.empty().await;
         Ok(())
     })
 }
 
-async fn accept(
+/// Takes the connections that a worker accepts.
+#[derive(Clone)]
+struct Taker {
     shared: Arc<Shared>,
     worker: usize,
-    listener: TcpListener,
-    tls: Option<Arc<rustls::ServerConfig>>,
-) {
-    let has_room = || shared.registry.open() < shared.active().limits.connections_max;
-    let take = |socket: TcpStream, peer: SocketAddr| {
+}
+
+impl Taker {
+    fn has_room(&self) -> bool {
+        let shared = &self.shared;
+        shared.registry.open() < shared.active().limits.connections_max
+    }
+
+    /// Must be called inside the worker's runtime.
+    fn take(&self, socket: TcpStream, peer: SocketAddr, tls: Option<Arc<rustls::ServerConfig>>) {
         // A socket that has no address has already been reset.
         if let Ok(local) = socket.local_addr() {
             let ends = (peer.ip(), local.ip());
-            take(&shared, worker, socket.into(), ends, tls.clone());
+            take(&self.shared, self.worker, socket.into(), ends, tls);
         }
-    };
-    let warn = |error, untold| tracing::warn!(untold, "cannot accept connections now: {error}");
-    accept::accept(&listener, has_room, take, warn).await;
+    }
+
+    /// Accepts until it is dropped.
+    async fn accept(self, listener: TcpListener, tls: Option<Arc<rustls::ServerConfig>>) {
+        let take = |socket, peer| self.take(socket, peer, tls.clone());
+        let warn = |error, untold| tracing::warn!(untold, "cannot accept connections now: {error}");
+        accept::accept(&listener, || self.has_room(), take, warn).await;
+    }
 }
 
 fn take(

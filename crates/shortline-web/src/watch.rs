@@ -363,6 +363,11 @@ impl Registry {
         self.roster.for_each(|watch| watch.give(Order::Drain));
     }
 
+    /// Lets every connection look again at what the server wants.
+    pub fn wake(&self) {
+        self.roster.for_each(|watch| watch.give(Order::None));
+    }
+
     /// Ends every connection at once.
     pub fn close(&self) {
         self.roster.for_each(|watch| watch.give(Order::Close));

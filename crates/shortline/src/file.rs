@@ -8,7 +8,8 @@ use shortline_daemon::file::Keys;
 
 use super::gate::options::GateOptions;
 use super::serve::options::{
-    AdminOptions, CacheKeys, ClientOptions, LimitOptions, LogOptions, UplinkOptions,
+    AdminOptions, CacheKeys, ClientOptions, HandoverOptions, LimitOptions, LogOptions,
+    UplinkOptions,
 };
 use super::serve::routes::keys::RouteKeys;
 use super::serve::sites::keys::SiteTables;
@@ -35,6 +36,8 @@ pub struct File {
     pub admin: AdminOptions,
     /// `[log]`
     pub log: LogOptions,
+    /// `[handover]`
+    pub handover: HandoverOptions,
     /// `[gate]`
     pub gate: GateOptions,
 }

@@ -8,6 +8,7 @@ mod file;
 mod gate;
 #[cfg(test)]
 mod generated;
+mod handover;
 mod lab;
 mod load;
 mod model;

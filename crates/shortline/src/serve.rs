@@ -1,8 +1,10 @@
 //! `shortline serve`: from flags and configuration to a running server.
 
+mod handover;
 mod metrics;
 pub mod options;
 mod ordering;
+mod ports;
 mod root;
 pub mod routes;
 mod running;
@@ -16,7 +18,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use options::{
-    AdminOptions, CacheKeys, ClientOptions, LimitOptions, LogOptions, SiteKeys, UplinkOptions,
+    AdminOptions, CacheKeys, ClientOptions, HandoverOptions, LimitOptions, LogOptions, SiteKeys,
+    UplinkOptions,
 };
 use shortline_command::CommandError;
 use shortline_daemon::process::{self, LogFormat};
@@ -69,6 +72,8 @@ pub struct Args {
     #[arg(long, help_heading = "Addresses")]
     check: bool,
     #[command(flatten)]
+    handover: HandoverOptions,
+    #[command(flatten)]
     uplink: UplinkOptions,
     #[command(flatten)]
     site: SiteKeys,
@@ -100,7 +105,8 @@ Rates read 10mbit or 1.5gbit, sizes 64KiB or 2MB, times 500ms or 2s.
 Files are served from ROOT, or from `root` in the file, and from nowhere else: a file without
 one serves its routes only. Without ROOT and --config it is the current folder.
 SIGHUP reads configuration and certificates again and reopens the log; SIGTERM lets
-responses finish, a second one stops at once.";
+responses finish, a second one stops at once. With --handover the same command once more
+takes the running server's place.";
 
 /// Runs the command.
 ///

@@ -32,8 +32,8 @@ pub enum GiveError {
     /// Another version of all this.
     #[error("the new process speaks version {0} of the handover, this one {VERSION}")]
     Version(u32),
-    /// Another kind of gate.
-    #[error("the new process is a gate of another kind: {0:?}")]
+    /// One that serves something else.
+    #[error("the new process serves something else: {0:?}")]
     Kind(String),
     /// This one cannot now.
     #[error("{0}")]
@@ -104,6 +104,12 @@ impl Giver {
             Message::Ready => Ok(()),
             _ => Err(GiveError::OutOfTurn),
         }
+    }
+
+    /// Waits until the new process has ended.
+    pub async fn left(&mut self) {
+        // What it says meanwhile is of no use.
+        while self.receiver.receive().await.is_ok() {}
     }
 
     /// How many sessions have gone, now and later.

@@ -53,6 +53,8 @@ pub enum Message {
 pub enum Listening {
     /// For clients, by TCP.
     Tcp,
+    /// The same, but no option names it: whoever started the process opened it.
+    Unnamed,
     /// For clients, at this path.
     Unix(PathBuf),
     /// For the admin's clients.

@@ -24,16 +24,16 @@ pub enum TakeError {
     #[error(transparent)]
     Wire(#[from] WireError),
     /// It is silent.
-    #[error("the running gate has not answered for {} s", ANSWER_TIME_MAX.as_secs())]
+    #[error("the running process has not answered for {} s", ANSWER_TIME_MAX.as_secs())]
     Silent,
     /// It says no.
-    #[error("the running gate hands nothing over: {0}")]
+    #[error("the running process hands nothing over: {0}")]
     Refused(String),
     /// A message out of order.
-    #[error("the running gate says something out of turn")]
+    #[error("the running process says something out of turn")]
     OutOfTurn,
     /// A socket without a file, or the other way round.
-    #[error("the running gate names {named} sockets and gives {given}")]
+    #[error("the running process names {named} sockets and gives {given}")]
     Sockets {
         /// How many it names.
         named: usize,
@@ -61,7 +61,7 @@ pub struct Taking<'a> {
 }
 
 impl Taker {
-    /// Asks the running gate for its listening sockets.
+    /// Asks the running process for its listening sockets.
     ///
     /// # Errors
     /// [`TakeError`]
@@ -100,7 +100,21 @@ impl Taker {
         self.pool_size
     }
 
-    /// Says that clients are accepted here, and takes sessions until the running gate has ended. Returns how many.
+    /// Says that clients are accepted here. There are no sessions to take.
+    ///
+    /// # Errors
+    /// [`TakeError`]
+    pub async fn ready(&mut self) -> Result<(), TakeError> {
+        Ok(self.sender.send(&Message::Ready, &[]).await?)
+    }
+
+    /// Waits until the running process has ended.
+    pub async fn left(mut self) {
+        // What it says meanwhile is of no use.
+        while self.receiver.receive().await.is_ok() {}
+    }
+
+    /// Says that clients are accepted here, and takes sessions until the running process has ended. Returns how many.
     ///
     /// # Errors
     /// [`TakeError`]; but the end of the other process is none.
@@ -125,7 +139,7 @@ impl Taker {
         mut cancels: mpsc::Receiver<Blob>,
         taken: &mut usize,
     ) -> Result<(), TakeError> {
-        self.sender.send(&Message::Ready, &[]).await?;
+        self.ready().await?;
         loop {
             let (message, files) = tokio::select! {
                 said = self.receiver.receive() => said?,

@@ -69,8 +69,9 @@ impl Front {
         let server = Server::new(settings, None);
         let running = Arc::clone(&server);
         runtime.spawn(async move {
-            let listener = Listener { socket, tls: None };
-            running.run(vec![listener]).await.unwrap();
+            let listener = Listener::new(Arc::new(socket), None).unwrap();
+            running.listen(vec![listener]);
+            running.run().await.unwrap();
         });
         drop(inside);
         Self {

@@ -10,13 +10,13 @@ use std::sync::Arc;
 use shortline_gate::handover::{GiveError, Given, Giver, Listening, Taker, Taking};
 use shortline_gate::pool::Shown;
 use shortline_gate::relay::Registry;
-use tokio::net::{UnixListener as Door, UnixStream};
+use tokio::net::UnixStream;
 
 use super::relays::Bound;
 use super::settings::Settings;
 use super::status::View;
+use crate::handover::{self, Door};
 use shortline_command::CommandError;
-use shortline_daemon::sockets::bind_private;
 
 /// The gate before: what takes its clients over, and where the next gate comes.
 pub type Before = (Taker, Option<UnixListener>);
@@ -39,19 +39,9 @@ pub async fn inherit(settings: &Settings) -> Result<Option<Inherited>, CommandEr
     let Some(path) = &settings.handover else {
         return Ok(None);
     };
-    let failure = |reason: &dyn std::fmt::Display| {
-        CommandError::failure(format!("handover unix:{}: {reason}", path.display()))
+    let Some((taker, sockets)) = handover::inherit(path, settings.kind.name()).await? else {
+        return Ok(None);
     };
-    let stream = match UnixStream::connect(path).await {
-        Ok(stream) => stream,
-        Err(error) if is_nobody(&error) => return Ok(None),
-        Err(error) => return Err(failure(&error)),
-    };
-    if let Err(stranger) = check(&stream) {
-        return Err(failure(&stranger));
-    }
-    let asked = Taker::ask(stream, settings.kind.name()).await;
-    let (taker, sockets) = asked.map_err(|error| failure(&error))?;
     let mut inherited = Inherited {
         sockets: Vec::new(),
         admin: None,
@@ -64,30 +54,10 @@ pub async fn inherit(settings: &Settings) -> Result<Option<Inherited>, CommandEr
     Ok(Some(inherited))
 }
 
-fn is_nobody(error: &std::io::Error) -> bool {
-    use std::io::ErrorKind::{ConnectionRefused, NotFound};
-    matches!(error.kind(), ConnectionRefused | NotFound)
-}
-
-/// A process of another user.
-#[derive(Debug, thiserror::Error)]
-#[error("its process is of user {0}, and this one is not")]
-struct Stranger(u32);
-
-/// Whether the process at the other end is of our user.
-fn check(stream: &UnixStream) -> Result<(), Stranger> {
-    const NOBODY: u32 = u32::MAX;
-    let uid = stream.peer_cred().map_or(NOBODY, |peer| peer.uid());
-    match uid == rustix::process::geteuid().as_raw() {
-        true => Ok(()),
-        false => Err(Stranger(uid)),
-    }
-}
-
 impl Inherited {
     fn add(&mut self, listening: Listening, file: OwnedFd) {
         match listening {
-            Listening::Tcp => self.sockets.push(Bound::Tcp(file.into())),
+            Listening::Tcp | Listening::Unnamed => self.sockets.push(Bound::Tcp(file.into())),
             Listening::Unix(path) => self.sockets.push(Bound::Unix(file.into(), path)),
             Listening::Admin => self.admin = Some(file.into()),
             Listening::Handover => self.door = Some(file.into()),
@@ -142,13 +112,8 @@ impl Handover {
         sockets: Vec<Bound>,
         admin: Option<TcpListener>,
     ) -> Result<Self, CommandError> {
-        let door = door.map_or_else(|| bind_private(path), Ok)?;
-        let opened = || {
-            door.set_nonblocking(true)?;
-            Door::from_std(door)
-        };
         Ok(Self {
-            door: opened().map_err(CommandError::failure)?,
+            door: Door::open(path, door)?,
             sockets,
             admin,
         })
@@ -156,18 +121,7 @@ impl Handover {
 
     /// The next gate of our user.
     pub async fn next(&self) -> UnixStream {
-        loop {
-            match self.door.accept().await {
-                Ok((stream, _)) => match check(&stream) {
-                    Ok(()) => return stream,
-                    Err(stranger) => tracing::warn!("handover: {stranger}"),
-                },
-                Err(error) => {
-                    tracing::warn!("handover: {error}");
-                    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
-                }
-            }
-        }
+        self.door.next().await
     }
 
     /// The admin endpoint's socket.

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 use std::future::Future;
-use std::net::{SocketAddr, TcpListener};
+use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ use super::options::UpstreamTlsMode;
 use super::settings::{PoolSettings, Settings};
 use super::status::{Connections, View};
 use shortline_command::CommandError;
-use shortline_daemon::sockets::{Address, bind, bind_shared, bind_unix, handed_over};
+use shortline_daemon::sockets::{Address, bind, bind_shared, bind_unix, handed_over, is_at};
 
 /// The tasks of the relays. Each returns why it ended.
 pub type Relays = JoinSet<Result<(), CommandError>>;
@@ -358,11 +358,6 @@ impl Bound {
             Self::Unix(socket, path) => Self::Unix(socket.try_clone()?, path.clone()),
         })
     }
-}
-
-/// Whether a socket at `is` is what `wanted` asks for. Port 0 asks for any.
-pub fn is_at(is: SocketAddr, wanted: SocketAddr) -> bool {
-    is.ip() == wanted.ip() && (wanted.port() == 0 || is.port() == wanted.port())
 }
 
 fn listening(sockets: Vec<Bound>) -> Result<Vec<Listener>, CommandError> {

@@ -17,7 +17,8 @@ use serde::de::{Deserialize, Deserializer, Visitor};
 use super::{cell, flag_of, meaning_and_default};
 use crate::file::Listen;
 use crate::serve::options::{
-    AdminOptions, CacheKeys, ClientOptions, LimitOptions, LogOptions, SiteKeys, UplinkOptions,
+    AdminOptions, CacheKeys, ClientOptions, HandoverOptions, LimitOptions, LogOptions, SiteKeys,
+    UplinkOptions,
 };
 
 const START: &str = "<!-- flags: ";
@@ -44,6 +45,7 @@ pub(super) fn of_configuration(program: &Command) -> BTreeMap<String, String> {
         ("clients".into(), of_rows(rows::<ClientOptions>(""))),
         ("limits".into(), of_rows(rows::<LimitOptions>(""))),
         ("admin and log".into(), of_rows(admin)),
+        ("handover".into(), of_rows(rows::<HandoverOptions>(""))),
         ("uplink install".into(), without_keys(shown(install))),
     ])
 }

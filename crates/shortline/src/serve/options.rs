@@ -3,6 +3,8 @@
 //!
 //! What is left out is `None` here; the defaults are those of the rooms that use the values.
 
+mod handover;
+
 use std::net::SocketAddr;
 use std::num::{NonZeroU16, NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
@@ -22,6 +24,8 @@ use shortline_tls::names::Pattern;
 use super::routes::keys::RouteKeys;
 use super::sites::keys::{PlainHttp, TransportSecurity};
 use super::sites::rules::RuleKeys;
+
+pub use handover::HandoverOptions;
 
 /// `[uplink]`: who sends next, and how fast. Those that are for research come last.
 #[derive(Clone, Debug, Default, PartialEq, clap::Args, Deserialize)]

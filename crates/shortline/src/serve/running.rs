@@ -2,38 +2,41 @@
 //!
 //! SIGHUP reads the whole configuration again. It exchanges everything at once, or keeps everything
 //! as it is and says why. It reopens the access log either way. Connections and responses under way
-//! keep the settings they were accepted under. Addresses stay: a listening socket cannot be
-//! exchanged without losing the connections that wait in it.
+//! keep the settings they were accepted under, also at an address that is given up.
+
+mod admin;
+mod handing_over;
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpListener};
 use std::num::NonZeroUsize;
+use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use rustls::sign::CertifiedKey;
 use sd_notify::NotifyState;
 use shortline_link::Link;
-use shortline_tls::{Certificate, NamedCertificates, Shown};
-use shortline_web::server::{ALPN, Listener, Server};
+use shortline_tls::NamedCertificates;
+use shortline_web::server::Server;
 use shortline_web::{AccessLog, Settings as WebSettings};
 use tokio::task::JoinHandle;
 
+use admin::Admin;
+
 use super::Args;
+use super::handover;
 use super::options::LogOptions;
+use super::ports::{self, Port};
 use super::routes::OpenRoutes;
 use super::settings::{self, Settings};
 use super::sites::{self, open::OpenSites};
 use super::sockets::{self, Bound};
 use super::start_line;
-use super::status::{Status, StatusPages};
-use crate::file::Listen;
+use crate::handover::Door;
 use shortline_command::CommandError;
 use shortline_daemon::access_log::LogWriter;
-use shortline_daemon::admin::{self, Hosts};
 use shortline_daemon::process::{Instruction, Signals, notify, tell_reload};
-use shortline_daemon::sockets::bind;
 
 const LOG_LINES_MAX: usize = 8192;
 /// How often to check whether the last response of a replaced uplink is gone.
@@ -45,14 +48,28 @@ const RETIRE_EVERY: Duration = Duration::from_secs(1);
 /// [`CommandError::Failure`]: a file, certificate or address cannot be used.
 pub async fn run(args: Args, settings: Settings) -> Result<(), CommandError> {
     let mut signals = Signals::new()?;
-    let (mut running, listeners) = Running::start(args, settings)?;
+    let before = handover::inherit(&settings).await?;
+    let opened = sockets::open_all(&args, &settings, before.sockets)?;
+    let given_up = opened.given_up;
+    let mut running = Running::start(args, settings, opened.bound, before.admin, before.door)?;
     let server = Arc::clone(&running.server);
-    let accepting = tokio::spawn(async move { server.run(listeners).await });
-    notify(&[NotifyState::Ready]);
-    while signals.next().await == Instruction::Reload {
-        tell_reload(running.reload());
+    let accepting = tokio::spawn(async move { server.run().await });
+    match before.taker {
+        None => notify(&[NotifyState::Ready]),
+        Some(mut taker) => {
+            notify(&[NotifyState::MainPid(std::process::id()), NotifyState::Ready]);
+            taker.ready().await.map_err(CommandError::failure)?;
+            sockets::give_up(&given_up);
+            tokio::spawn(async {
+                taker.left().await;
+                tracing::info!("the process before has ended");
+            });
+        }
     }
-    notify(&[NotifyState::Stopping]);
+    let has_heir = running.obey(&mut signals).await;
+    if !has_heir {
+        notify(&[NotifyState::Stopping]);
+    }
     let closed = running.drain(&mut signals).await;
     if closed > 0 {
         tracing::warn!("closed {closed} connections with responses under way");
@@ -73,7 +90,7 @@ pub async fn check(settings: &Settings) -> Result<(), CommandError> {
     let https_port = https_port(secure.map(|listen| listen.address));
     open_sites(settings, &routes, https_port)?;
     for listen in &settings.listen {
-        load_key(listen)?;
+        ports::load_key(listen)?;
     }
     println!("sound: {}", start_line::render(settings));
     Ok(())
@@ -90,14 +107,6 @@ type LogInForce = Arc<Mutex<Option<Arc<LogWriter>>>>;
 /// The current routes. The admin endpoint shows their gates.
 type RoutesInForce = Arc<Mutex<OpenRoutes>>;
 
-/// A listening socket, with what a reload needs of it.
-struct Port {
-    listen: Listen,
-    certificate: Option<Arc<Certificate>>,
-    /// A duplicate of the socket, for a new link to set options on.
-    socket: TcpListener,
-}
-
 /// The server, with all that a reload exchanges.
 struct Running {
     args: Args,
@@ -109,19 +118,24 @@ struct Running {
     ports: Vec<Port>,
     /// The certificates of sites.
     named: Arc<NamedCertificates>,
+    admin: Option<Admin>,
+    /// Where the next process comes.
+    door: Option<Door>,
+    started: Instant,
 }
 
 impl Running {
-    fn start(args: Args, settings: Settings) -> Result<(Self, Vec<Listener>), CommandError> {
+    fn start(
+        args: Args,
+        settings: Settings,
+        sockets: Vec<Bound>,
+        admin: Option<TcpListener>,
+        door: Option<UnixListener>,
+    ) -> Result<Self, CommandError> {
         let log = open_log(&settings.log)?;
         let named = Arc::new(NamedCertificates::default());
-        let mut ports = Vec::new();
-        let mut listeners = Vec::new();
-        for bound in sockets::open_all(&args, &settings)? {
-            let (port, listener) = Port::open(bound, &named)?;
-            ports.push(port);
-            listeners.push(listener);
-        }
+        let ports = sockets.into_iter().map(|bound| Port::open(bound, &named));
+        let ports = ports.collect::<Result<Vec<_>, _>>()?;
         // Before the addresses are announced: a client that connects then must find the sockets
         // ready.
         let link = start_link(&settings, &ports)?;
@@ -134,7 +148,9 @@ impl Running {
             clients: settings.clients.clone(),
             link: Arc::clone(&link.link),
         };
-        let running = Self {
+        let path = settings.handover_path.as_deref();
+        let door = path.map(|path| Door::open(path, door)).transpose()?;
+        let mut running = Self {
             server: Server::new(web, as_access_log(log.as_ref())),
             args,
             settings,
@@ -143,38 +159,48 @@ impl Running {
             log: Arc::new(Mutex::new(log)),
             ports,
             named,
+            admin: None,
+            door,
+            started: Instant::now(),
         };
-        running.start_admin()?;
+        let admin = running.bind_admin(&running.settings.admin, admin)?;
+        running.answer_admin(admin)?;
+        running.listen();
         running.ports.iter().for_each(Port::announce);
         // A reader that waited only for the addresses may have stopped reading.
         let told = start_line::render(&running.settings);
         let _ = writeln!(std::io::stderr(), "shortline: {told}");
-        Ok((running, listeners))
+        Ok(running)
     }
 
-    fn start_admin(&self) -> Result<(), CommandError> {
-        let Some(address) = self.settings.admin.address else {
-            return Ok(());
-        };
-        let socket = bind(address)?;
-        let connections_max = self.settings.admin.connections_max;
-        let server = Arc::clone(&self.server);
-        let log = Arc::clone(&self.log);
-        let routes = Arc::clone(&self.routes);
-        let started = Instant::now();
-        let status = move || Status {
-            version: env!("CARGO_PKG_VERSION"),
-            uptime_seconds: started.elapsed().as_secs_f64(),
-            link: server.link_snapshot(),
-            server: server.snapshot(),
-            gates: routes.lock().gates(),
-            access_log_dropped_total: log.lock().as_ref().map_or(0, |log| log.dropped_total()),
-        };
-        let pages = StatusPages(Box::new(status));
-        let hosts = self.settings.admin.host.as_deref().unwrap_or_default();
-        admin::start(socket, connections_max, Hosts::new(hosts), pages)
-            .map(drop)
-            .map_err(CommandError::failure)
+    fn listen(&self) {
+        self.server
+            .listen(self.ports.iter().map(Port::listener).collect());
+    }
+
+    /// Does what signals and later processes want, until one of them wants the end. Returns whether another process
+    /// has taken this one's place.
+    async fn obey(&mut self, signals: &mut Signals) -> bool {
+        loop {
+            let heir = tokio::select! {
+                told = signals.next() => match told {
+                    Instruction::Reload => {
+                        tell_reload(self.reload());
+                        continue;
+                    }
+                    Instruction::End => return false,
+                },
+                heir = handover::knock(self.door.as_ref()) => heir,
+            };
+            match self.give(heir).await {
+                Ok(giver) => {
+                    if self.retire(giver, signals).await {
+                        return true;
+                    }
+                }
+                Err(error) => tracing::error!("nothing was handed over: {error}"),
+            }
+        }
     }
 
     /// Reloads. The log is reopened in any case: whoever rotated it waits for that, whatever the
@@ -190,22 +216,26 @@ impl Running {
     /// Does everything that can fail first, then everything that cannot.
     fn exchange(&mut self) -> Result<(), CommandError> {
         let settings = settings::read(&self.args)?;
-        refuse_new_addresses(&self.settings, &settings)?;
-        let keys = self.load_keys(&settings)?;
+        refuse_new_path(&self.settings, &settings)?;
+        let mut changed = ports::changed(&self.ports, &settings, &self.named)?;
+        let admin = (settings.admin != self.settings.admin)
+            .then(|| self.bind_admin(&settings.admin, self.admin_socket()?))
+            .transpose()?;
         let log = (settings.log != self.settings.log)
             .then(|| open_log(&settings.log))
             .transpose()?;
-        let link = (settings.uplink != self.settings.uplink)
-            .then(|| start_link(&settings, &self.ports))
-            .transpose()?;
+        let link = match settings.uplink == self.settings.uplink {
+            true => prepare(&self.link.link, &changed.ports).map(|()| None)?,
+            false => Some(start_link(&settings, &changed.ports)?),
+        };
         let routes = match same_routes(&settings, &self.settings) {
             true => self.routes.lock().clone(),
             false => open_routes(&settings, &self.routes.lock())?,
         };
-        let opened = open_sites(&settings, &routes, https_port(secure(&self.ports)))?;
+        let opened = open_sites(&settings, &routes, https_port(secure(&changed.ports)))?;
 
         self.named.replace(opened.certificates);
-        for (certificate, key) in keys {
+        for (certificate, key) in changed.keys.drain(..) {
             certificate.replace(key);
         }
         self.exchange_log(log);
@@ -220,26 +250,13 @@ impl Running {
             link: Arc::clone(&self.link.link),
         });
         self.settings = settings;
-        Ok(())
-    }
-
-    fn load_keys(
-        &self,
-        settings: &Settings,
-    ) -> Result<Vec<(Arc<Certificate>, CertifiedKey)>, CommandError> {
-        let mut keys = Vec::new();
-        for port in &self.ports {
-            let named = settings
-                .listen
-                .iter()
-                .find(|listen| listen.address == port.listen.address);
-            if let (Some(certificate), Some(key)) =
-                (&port.certificate, load_key(named.unwrap_or(&port.listen))?)
-            {
-                keys.push((Arc::clone(certificate), key));
-            }
+        changed.announce(&self.ports);
+        self.ports = changed.ports;
+        self.listen();
+        match admin {
+            Some(socket) => self.answer_admin(socket),
+            None => Ok(()),
         }
-        Ok(keys)
     }
 
     /// Switches to a new log. Without one, reopens the old log's file.
@@ -276,50 +293,15 @@ impl Running {
 /// Starts a link, with the listening sockets set up for it.
 fn start_link(settings: &Settings, ports: &[Port]) -> Result<RunningLink, CommandError> {
     let new = RunningLink::start(settings)?;
-    for port in ports {
-        new.link
-            .prepare_listener(&port.socket)
-            .map_err(CommandError::failure)?;
-    }
+    prepare(&new.link, ports)?;
     Ok(new)
 }
 
-impl Port {
-    fn open(
-        bound: Bound,
-        named: &Arc<NamedCertificates>,
-    ) -> Result<(Self, Listener), CommandError> {
-        let certificate = load_key(&bound.listen)?.map(Certificate::new);
-        let shown = bound.listen.speaks_tls().then(|| Shown {
-            own: certificate.clone(),
-            named: Arc::clone(named),
-        });
-        let tls = shown
-            .map(|shown| shown.server_config(ALPN))
-            .transpose()
-            .map_err(CommandError::failure)?;
-        let port = Self {
-            listen: bound.listen,
-            certificate,
-            socket: bound.socket.try_clone().map_err(CommandError::failure)?,
-        };
-        let listener = Listener {
-            socket: bound.socket,
-            tls,
-        };
-        Ok((port, listener))
-    }
-
-    /// Announces the addresses; with port 0 the kernel chose the port.
-    fn announce(&self) {
-        let protocol = if self.listen.speaks_tls() {
-            "https"
-        } else {
-            "http"
-        };
-        let address = self.socket.local_addr().unwrap_or(self.listen.address);
-        eprintln!("shortline: listening on {address} ({protocol})");
-    }
+fn prepare(link: &Link, ports: &[Port]) -> Result<(), CommandError> {
+    let mut ports = ports.iter();
+    ports
+        .try_for_each(|port| link.prepare_listener(port.socket()))
+        .map_err(CommandError::failure)
 }
 
 impl RunningLink {
@@ -346,24 +328,13 @@ impl RunningLink {
     }
 }
 
-fn refuse_new_addresses(old: &Settings, new: &Settings) -> Result<(), CommandError> {
-    let ports = |settings: &Settings| -> Vec<(SocketAddr, bool)> {
-        let listen = settings.listen.iter();
-        listen
-            .map(|listen| (listen.address, listen.speaks_tls()))
-            .collect()
-    };
-    if ports(old) != ports(new) {
-        return Err(CommandError::usage(
-            "listen: addresses, and whether they speak TLS, change at a restart only",
-        ));
+fn refuse_new_path(old: &Settings, new: &Settings) -> Result<(), CommandError> {
+    match old.handover_path == new.handover_path {
+        true => Ok(()),
+        false => Err(CommandError::usage(
+            "handover: the path changes at a restart only",
+        )),
     }
-    if old.admin != new.admin {
-        return Err(CommandError::usage(
-            "admin: the address, its limit and its names change at a restart only",
-        ));
-    }
-    Ok(())
 }
 
 fn open_sites(
@@ -385,7 +356,7 @@ fn https_port(secure: impl Iterator<Item = SocketAddr>) -> Option<u16> {
 /// The addresses that speak TLS.
 fn secure(ports: &[Port]) -> impl Iterator<Item = SocketAddr> {
     let secure = ports.iter().filter(|port| port.listen.speaks_tls());
-    secure.filter_map(|port| port.socket.local_addr().ok())
+    secure.filter_map(|port| port.socket().local_addr().ok())
 }
 
 fn open_routes(settings: &Settings, before: &OpenRoutes) -> Result<OpenRoutes, CommandError> {
@@ -408,13 +379,4 @@ fn open_log(options: &LogOptions) -> Result<Option<Arc<LogWriter>>, CommandError
 
 fn as_access_log(log: Option<&Arc<LogWriter>>) -> Option<Arc<dyn AccessLog>> {
     log.map(|log| Arc::clone(log) as Arc<dyn AccessLog>)
-}
-
-fn load_key(listen: &Listen) -> Result<Option<CertifiedKey>, CommandError> {
-    match (&listen.tls_cert, &listen.tls_key) {
-        (Some(cert), Some(key)) => shortline_tls::load(cert, key)
-            .map(Some)
-            .map_err(CommandError::failure),
-        _ => Ok(None),
-    }
 }

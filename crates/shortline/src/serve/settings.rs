@@ -11,6 +11,7 @@ mod tests;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::num::NonZeroU32;
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use shortline_link::LinkConfig;
@@ -37,6 +38,7 @@ const HEADER_BYTES: RangeInclusive<usize> = 8 << 10..=1 << 20;
 /// A thousand shares for one address. Beyond that, weights say more.
 const USERS_PER_ADDRESS_MAX: u16 = 1024;
 const DRAIN_DEFAULT: Duration = Duration::from_secs(30);
+const HANDOVER_TIME_DEFAULT: Duration = Duration::from_secs(3600);
 
 /// The complete settings of `shortline serve`, without contradictions.
 #[derive(Clone, Debug)]
@@ -63,6 +65,10 @@ pub struct Settings {
     pub admin: AdminOptions,
     /// The access log.
     pub log: LogOptions,
+    /// Where the next process comes to take the place of this one.
+    pub handover_path: Option<PathBuf>,
+    /// Time that responses under way get in a process whose sockets another has taken.
+    pub handover_time_max: Duration,
 }
 
 /// Reads the file that the flags name, if any, and overrides it with the flags.
@@ -97,6 +103,7 @@ fn resolve(args: &Args, file: File, source: &Source) -> Result<Settings, String>
     let listen_asked = !(args.listen.is_empty() && file.listen.is_empty());
     let listen = resolve_listen(args, file.listen)?;
     refuse_certificates_without_use(&listen, &sites)?;
+    let handover = args.handover.clone().over(file.handover);
     Ok(Settings {
         listen_asked,
         listen,
@@ -109,6 +116,10 @@ fn resolve(args: &Args, file: File, source: &Source) -> Result<Settings, String>
         limits: resolve_limits(&given)?,
         admin: args.admin.clone().over(file.admin),
         log: args.log.clone().over(file.log),
+        handover_path: handover.path.map(|path| path.0),
+        handover_time_max: handover
+            .time_max
+            .map_or(HANDOVER_TIME_DEFAULT, Span::duration),
     })
 }
 

@@ -468,7 +468,7 @@ fn whoever_is_no_gate_of_this_version_gets_nothing() {
     let other = framed(r#"{"Hello":{"version":2,"kind":"mysql"}}"#);
     for (bytes, reason) in [
         (newer, "version 99"),
-        (other, "another kind"),
+        (other, "something else"),
         (framed("\"Ready\""), "out of turn"),
         (framed("nonsense"), "no message"),
         (vec![0xff; 64], "at most"),

@@ -9,6 +9,7 @@ mod command_line;
 mod damaged_files;
 mod failures;
 mod gated_routes;
+mod handover;
 mod hostile;
 mod http1;
 mod http2;

@@ -12,12 +12,11 @@ use super::super::admin_pages::AdminPages;
 use super::super::console::Request;
 use super::super::console::command::End;
 use super::super::handover::{self, Handover};
-use super::super::relays;
 use super::Running;
 use shortline_command::CommandError;
 use shortline_daemon::admin::{self, Hosts};
 use shortline_daemon::process::{Instruction, Signals, tell_reload};
-use shortline_daemon::sockets::bind;
+use shortline_daemon::sockets::{bind, is_at};
 
 /// The next gate, once it comes.
 pub async fn knock(handover: Option<&Handover>) -> UnixStream {
@@ -37,7 +36,7 @@ impl Running {
     ) -> Result<TcpListener, CommandError> {
         let is_wanted = |socket: &TcpListener| {
             let address = socket.local_addr();
-            address.is_ok_and(|is| relays::is_at(is, wanted))
+            address.is_ok_and(|is| is_at(is, wanted))
         };
         let socket = match inherited.filter(is_wanted) {
             Some(socket) => socket,

@@ -1,0 +1,172 @@
+//! The sockets that a server accepts connections from. They may change while it runs, and every worker follows.
+//!
+//! A socket that is given up is closed with its last worker. What waits in it then is taken first, because the kernel
+//! would reset it. While the server pauses it takes nothing: what waits in the sockets is another process's.
+
+use std::io;
+use std::net::TcpListener as Socket;
+use std::sync::Arc;
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch as channel;
+use tokio::task::AbortHandle;
+
+use super::Taker;
+
+/// A socket that accepts connections.
+#[derive(Clone)]
+pub struct Listener {
+    socket: Arc<Socket>,
+    tls: Option<Arc<rustls::ServerConfig>>,
+}
+
+impl Listener {
+    /// A bound and listening socket, with its certificate and protocols if it speaks TLS.
+    ///
+    /// # Errors
+    /// An option of the socket cannot be set.
+    pub fn new(socket: Arc<Socket>, tls: Option<Arc<rustls::ServerConfig>>) -> io::Result<Self> {
+        socket.set_nonblocking(true)?;
+        // Accepted sockets inherit this. Without it, a response of several grants would stall for the client's
+        // delayed acknowledgement.
+        socket2::SockRef::from(&*socket).set_tcp_nodelay(true)?;
+        Ok(Self { socket, tls })
+    }
+
+    /// The socket.
+    pub fn socket(&self) -> &Arc<Socket> {
+        &self.socket
+    }
+
+    fn is(&self, other: &Self) -> bool {
+        let speaks_alike = match (&self.tls, &other.tls) {
+            (Some(tls), Some(other)) => Arc::ptr_eq(tls, other),
+            (tls, other) => tls.is_none() && other.is_none(),
+        };
+        Arc::ptr_eq(&self.socket, &other.socket) && speaks_alike
+    }
+}
+
+/// What is accepted from now.
+#[derive(Clone, Default)]
+struct State {
+    listeners: Vec<Listener>,
+    is_paused: bool,
+}
+
+impl State {
+    fn accepted(&self) -> &[Listener] {
+        match self.is_paused {
+            true => &[],
+            false => &self.listeners,
+        }
+    }
+
+    fn accepts(&self, listener: &Listener) -> bool {
+        self.accepted().iter().any(|accepted| accepted.is(listener))
+    }
+}
+
+/// The server's part.
+#[derive(Default)]
+pub struct Front(channel::Sender<State>);
+
+impl Front {
+    /// Accepts from these from now on.
+    pub fn replace(&self, listeners: Vec<Listener>) {
+        self.0.send_modify(|state| state.listeners = listeners);
+    }
+
+    /// Accepts nothing, or again.
+    pub fn set_paused(&self, is_paused: bool) {
+        self.0.send_modify(|state| state.is_paused = is_paused);
+    }
+
+    /// Closes the sockets. What waits in them is left, in case another process has them too.
+    pub fn close(&self) {
+        self.0.send_replace(State {
+            is_paused: true,
+            ..State::default()
+        });
+    }
+
+    /// A worker's part.
+    pub fn follow(&self) -> Follower {
+        Follower(self.0.subscribe())
+    }
+}
+
+/// A worker's part.
+pub struct Follower(channel::Receiver<State>);
+
+impl Follower {
+    /// Accepts from what the server listens on, until it is dropped. Must be called inside the worker's runtime.
+    ///
+    /// # Errors
+    /// One of the first sockets cannot be registered with the poller. Of later ones the log tells.
+    pub async fn accept(mut self, taker: Taker) -> io::Result<()> {
+        let mut accepting: Vec<Accepting> = Vec::new();
+        let mut state = self.0.borrow_and_update().clone();
+        for listener in state.accepted() {
+            accepting.push(Accepting::start(listener, &taker)?);
+        }
+        while self.0.changed().await.is_ok() {
+            state = self.0.borrow_and_update().clone();
+            accepting.retain(|accepting| {
+                let goes_on = state.accepts(&accepting.listener);
+                if !goes_on && !state.is_paused {
+                    accepting.take_rest(&taker);
+                }
+                goes_on
+            });
+            for listener in state.accepted() {
+                if accepting.iter().any(|known| known.listener.is(listener)) {
+                    continue;
+                }
+                match Accepting::start(listener, &taker) {
+                    Ok(started) => accepting.push(started),
+                    Err(error) => tracing::error!("a thread cannot accept connections: {error}"),
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A socket that a worker accepts from. Dropped it is no more.
+struct Accepting {
+    listener: Listener,
+    task: AbortHandle,
+}
+
+impl Accepting {
+    fn start(listener: &Listener, taker: &Taker) -> io::Result<Self> {
+        let socket = TcpListener::from_std(listener.socket.try_clone()?)?;
+        let accepting = taker.clone().accept(socket, listener.tls.clone());
+        Ok(Self {
+            listener: listener.clone(),
+            task: tokio::spawn(accepting).abort_handle(),
+        })
+    }
+
+    /// Takes what waits in the socket before it is closed.
+    fn take_rest(&self, taker: &Taker) {
+        while taker.has_room()
+            && let Ok((socket, peer)) = self.listener.socket.accept()
+        {
+            let socket = socket
+                .set_nonblocking(true)
+                .and_then(|()| TcpStream::from_std(socket));
+            match socket {
+                Ok(socket) => taker.take(socket, peer, self.listener.tls.clone()),
+                Err(error) => tracing::warn!("a connection is lost: {error}"),
+            }
+        }
+    }
+}
+
+impl Drop for Accepting {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}

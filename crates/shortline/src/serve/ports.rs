@@ -1,0 +1,204 @@
+//! The addresses that the server listens on. A reload may add some, give some up, and change what they speak.
+
+use std::net::TcpListener;
+use std::sync::Arc;
+
+use rustls::ServerConfig;
+use rustls::sign::CertifiedKey;
+use shortline_command::CommandError;
+use shortline_daemon::sockets::bind;
+use shortline_tls::{Certificate, NamedCertificates, Shown};
+use shortline_web::server::{ALPN, Listener};
+
+use super::settings::Settings;
+use super::sockets::Bound;
+use crate::file::Listen;
+
+/// A listening socket, and what it speaks.
+#[derive(Clone)]
+pub struct Port {
+    /// Its settings.
+    pub listen: Listen,
+    /// No option names it: whoever started the process opened it.
+    pub is_unnamed: bool,
+    certificate: Option<Arc<Certificate>>,
+    listener: Listener,
+}
+
+/// A key for a certificate that goes on being shown.
+type NewKey = (Arc<Certificate>, CertifiedKey);
+
+/// What a reload makes of the ports.
+pub struct Changed {
+    /// All ports from now on.
+    pub ports: Vec<Port>,
+    /// The keys of those that stay.
+    pub keys: Vec<NewKey>,
+}
+
+impl Port {
+    /// A port at a socket.
+    ///
+    /// # Errors
+    /// [`CommandError::Failure`]: the certificate cannot be used.
+    pub fn open(bound: Bound, named: &Arc<NamedCertificates>) -> Result<Self, CommandError> {
+        let key = load_key(&bound.listen)?;
+        Self::at(
+            Arc::new(bound.socket),
+            bound.listen,
+            bound.is_unnamed,
+            key,
+            named,
+        )
+    }
+
+    fn at(
+        socket: Arc<TcpListener>,
+        listen: Listen,
+        is_unnamed: bool,
+        key: Option<CertifiedKey>,
+        named: &Arc<NamedCertificates>,
+    ) -> Result<Self, CommandError> {
+        let certificate = key.map(Certificate::new);
+        let tls = tls(&listen, certificate.as_ref(), named)?;
+        Ok(Self {
+            listener: Listener::new(socket, tls).map_err(CommandError::failure)?,
+            listen,
+            is_unnamed,
+            certificate,
+        })
+    }
+
+    /// The same socket with other settings, and the key of its certificate if it goes on showing the one it has.
+    fn with(
+        &self,
+        listen: &Listen,
+        named: &Arc<NamedCertificates>,
+    ) -> Result<(Self, Option<NewKey>), CommandError> {
+        let key = load_key(listen)?;
+        let speaks_alike = listen.speaks_tls() == self.listen.speaks_tls();
+        if speaks_alike && key.is_some() == self.certificate.is_some() {
+            let same = Self {
+                listen: listen.clone(),
+                ..self.clone()
+            };
+            return Ok((same, self.certificate.clone().zip(key)));
+        }
+        let socket = Arc::clone(self.listener.socket());
+        let port = Self::at(socket, listen.clone(), self.is_unnamed, key, named)?;
+        Ok((port, None))
+    }
+
+    /// What the server accepts from.
+    pub fn listener(&self) -> Listener {
+        self.listener.clone()
+    }
+
+    /// The socket.
+    pub fn socket(&self) -> &TcpListener {
+        self.listener.socket()
+    }
+
+    /// Says where it listens; with port 0 the kernel chose the port.
+    pub fn announce(&self) {
+        let protocol = match self.listen.speaks_tls() {
+            true => "https",
+            false => "http",
+        };
+        let address = self.socket().local_addr().unwrap_or(self.listen.address);
+        eprintln!("shortline: listening on {address} ({protocol})");
+    }
+
+    fn is_at_socket_of(&self, other: &Self) -> bool {
+        Arc::ptr_eq(self.listener.socket(), other.listener.socket())
+    }
+}
+
+/// The ports that `settings` ask for. Sockets at the same addresses stay, and those that no option names.
+///
+/// # Errors
+/// [`CommandError::Failure`]: an address or a certificate cannot be used. Nothing has changed then.
+pub fn changed(
+    before: &[Port],
+    settings: &Settings,
+    named: &Arc<NamedCertificates>,
+) -> Result<Changed, CommandError> {
+    let (unnamed, mut left): (Vec<&Port>, Vec<&Port>) =
+        before.iter().partition(|port| port.is_unnamed);
+    let binds = settings.listen_asked || unnamed.is_empty();
+    let mut changed = Changed {
+        ports: Vec::new(),
+        keys: Vec::new(),
+    };
+    for port in unnamed {
+        changed.add(port.with(&port.listen, named)?);
+    }
+    for listen in &settings.listen {
+        let known = left
+            .iter()
+            .position(|port| port.listen.address == listen.address);
+        match known.map(|place| left.remove(place)) {
+            Some(port) => changed.add(port.with(listen, named)?),
+            None if binds => changed.add((Port::open(new(listen)?, named)?, None)),
+            None => {}
+        }
+    }
+    Ok(changed)
+}
+
+fn new(listen: &Listen) -> Result<Bound, CommandError> {
+    Ok(Bound {
+        socket: bind(listen.address)?,
+        listen: listen.clone(),
+        is_unnamed: false,
+    })
+}
+
+impl Changed {
+    fn add(&mut self, (port, key): (Port, Option<NewKey>)) {
+        self.ports.push(port);
+        self.keys.extend(key);
+    }
+
+    /// Says what is new and what is no more.
+    pub fn announce(&self, before: &[Port]) {
+        let had = |port: &Port| before.iter().find(|old| old.is_at_socket_of(port));
+        for port in &self.ports {
+            if had(port).is_none_or(|old| old.listen.speaks_tls() != port.listen.speaks_tls()) {
+                port.announce();
+            }
+        }
+        for port in before {
+            if !self.ports.iter().any(|kept| kept.is_at_socket_of(port)) {
+                let address = port.socket().local_addr().unwrap_or(port.listen.address);
+                eprintln!("shortline: listening no more on {address}");
+            }
+        }
+    }
+}
+
+fn tls(
+    listen: &Listen,
+    certificate: Option<&Arc<Certificate>>,
+    named: &Arc<NamedCertificates>,
+) -> Result<Option<Arc<ServerConfig>>, CommandError> {
+    let shown = listen.speaks_tls().then(|| Shown {
+        own: certificate.cloned(),
+        named: Arc::clone(named),
+    });
+    let config = shown.map(|shown| shown.server_config(ALPN)).transpose();
+    config.map_err(CommandError::failure)
+}
+
+/// Reads the certificate of an address, if it has one of its own.
+///
+/// # Errors
+/// [`CommandError::Failure`]: it cannot be used.
+pub fn load_key(listen: &Listen) -> Result<Option<CertifiedKey>, CommandError> {
+    match (&listen.tls_cert, &listen.tls_key) {
+        (Some(cert), Some(key)) => shortline_tls::load(cert, key)
+            .map(Some)
+            .map_err(CommandError::failure),
+        _ => Ok(None),
+    }
+}

@@ -1,0 +1,81 @@
+//! The admin endpoint of a running server. A reload may move it.
+
+use std::net::TcpListener;
+use std::sync::Arc;
+
+use tokio::task::JoinHandle;
+
+use super::super::options::AdminOptions;
+use super::super::status::{Status, StatusPages};
+use super::Running;
+use shortline_command::CommandError;
+use shortline_daemon::admin::{self, Hosts};
+use shortline_daemon::sockets::{bind, is_at};
+
+/// What answers the admin.
+pub struct Admin {
+    /// Where.
+    pub socket: TcpListener,
+    /// Accepts its clients.
+    pub task: JoinHandle<()>,
+}
+
+impl Running {
+    /// The admin's socket: one that is there already if it has the address.
+    pub(super) fn bind_admin(
+        &self,
+        wanted: &AdminOptions,
+        there: Option<TcpListener>,
+    ) -> Result<Option<TcpListener>, CommandError> {
+        let Some(address) = wanted.address else {
+            return Ok(None);
+        };
+        let fits = |socket: &TcpListener| {
+            let is = socket.local_addr();
+            is.is_ok_and(|is| is_at(is, address))
+        };
+        match there.filter(fits) {
+            Some(socket) => Ok(Some(socket)),
+            None => bind(address).map(Some),
+        }
+    }
+
+    /// Answers the admin at this socket from now on, and at no other.
+    pub(super) fn answer_admin(&mut self, socket: Option<TcpListener>) -> Result<(), CommandError> {
+        let started = socket.map(|socket| self.start_admin(socket)).transpose()?;
+        if let Some(before) = std::mem::replace(&mut self.admin, started) {
+            before.task.abort();
+        }
+        Ok(())
+    }
+
+    fn start_admin(&self, socket: TcpListener) -> Result<Admin, CommandError> {
+        let options = &self.settings.admin;
+        let server = Arc::clone(&self.server);
+        let log = Arc::clone(&self.log);
+        let routes = Arc::clone(&self.routes);
+        let started = self.started;
+        let status = move || Status {
+            version: env!("CARGO_PKG_VERSION"),
+            uptime_seconds: started.elapsed().as_secs_f64(),
+            link: server.link_snapshot(),
+            server: server.snapshot(),
+            gates: routes.lock().gates(),
+            access_log_dropped_total: log.lock().as_ref().map_or(0, |log| log.dropped_total()),
+        };
+        let pages = StatusPages(Box::new(status));
+        let hosts = Hosts::new(options.host.as_deref().unwrap_or_default());
+        let answering = socket
+            .try_clone()
+            .and_then(|socket| admin::start(socket, options.connections_max, hosts, pages));
+        Ok(Admin {
+            task: answering.map_err(CommandError::failure)?,
+            socket,
+        })
+    }
+
+    pub(super) fn admin_socket(&self) -> Result<Option<TcpListener>, CommandError> {
+        let socket = self.admin.as_ref().map(|admin| admin.socket.try_clone());
+        socket.transpose().map_err(CommandError::failure)
+    }
+}

@@ -4,8 +4,12 @@
 //!
 //! - those of one connection or one moment: `connection`, `keep-alive`, `transfer-encoding`, `date`, `server`, `alt-svc`;
 //! - the text of `etag`, which each server makes in its own way: both must have one, and must know it again;
-//! - the port in `location`, because a test has no port 443;
-//! - what a server itself says of a redirect or an error, in its own words: the body, its type and its length.
+//! - the port in `location`, because a test has no port 443; a path is taken for the URL that it stands for;
+//! - `vary` where the body has no encoding: a server may say that it could have had one;
+//! - what a server itself says of a redirect or an error, in its own words: the body and what describes it;
+//! - the status of a redirect from HTTP to HTTPS, which is 308 here and 301 or 308 there;
+//! - `charset=utf-8` of text, which ours always says;
+//! - what ours says in addition: [`ADDED`].
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
@@ -20,7 +24,15 @@ const OF_THE_MOMENT: &[&str] = &[
     "alt-svc",
 ];
 /// Fields of the text that a server itself makes.
-const OF_THE_TEXT: &[&str] = &["content-type", "content-length", "x-content-type-options"];
+const OF_THE_TEXT: &[&str] = &["content-type", "content-length", "etag", "last-modified"];
+/// Fields that ours adds: a type is no guess, ranges are to be had, a listing is not kept and runs no scripts.
+const ADDED: &[&str] = &[
+    "accept-ranges",
+    "cache-control",
+    "content-security-policy",
+    "last-modified",
+    "x-content-type-options",
+];
 
 /// A request.
 #[derive(Clone, Debug)]
@@ -32,8 +44,6 @@ pub struct Request {
     method: &'static str,
     target: &'static str,
     fields: Vec<(&'static str, String)>,
-    /// The configuration names the page of the error.
-    has_own_page: bool,
     /// Each server lists a folder in its own way.
     is_listing: bool,
     /// It is sent again with the validator that came.
@@ -48,7 +58,6 @@ impl Request {
             method: "GET",
             target,
             fields: Vec::new(),
-            has_own_page: false,
             is_listing: false,
             is_revalidated: false,
         }
@@ -73,14 +82,6 @@ impl Request {
     pub fn with(mut self, name: &'static str, value: &str) -> Self {
         self.fields.push((name, value.to_owned()));
         self
-    }
-
-    /// The error's page is compared.
-    pub fn own_page(self) -> Self {
-        Self {
-            has_own_page: true,
-            ..self
-        }
     }
 
     /// The body is not compared.
@@ -111,9 +112,20 @@ impl Request {
         (text + "Connection: close\r\n\r\n").into_bytes()
     }
 
+    /// The URL that a redirect leads to, without a port.
+    fn resolved(&self, location: &str) -> String {
+        let scheme = if self.is_secure { "https" } else { "http" };
+        let Some((scheme, rest)) = location.split_once("://") else {
+            return format!("{scheme}://{}{location}", self.host);
+        };
+        let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        let host = authority.split(':').next().unwrap();
+        format!("{scheme}://{host}{path}")
+    }
+
     /// Whether the server's own words are the body.
     fn is_answered_in_own_words(&self, status: u16) -> bool {
-        self.is_listing || status >= 300 && !self.has_own_page
+        self.is_listing || status >= 300
     }
 }
 
@@ -187,9 +199,16 @@ impl Answer {
     fn comparable(&self, request: &Request) -> Self {
         let mut alike = self.clone();
         let in_own_words = request.is_answered_in_own_words(self.status);
-        let left_out = if in_own_words { OF_THE_TEXT } else { &[] };
+        let left_out = if in_own_words || self.status >= 400 {
+            OF_THE_TEXT
+        } else {
+            &[]
+        };
+        let is_encoded = self.fields.contains_key("content-encoding");
         alike.fields.retain(|name, _| {
-            !OF_THE_MOMENT.contains(&name.as_str()) && !left_out.contains(&name.as_str())
+            let name = name.as_str();
+            let is_empty_promise = name == "vary" && !is_encoded;
+            !OF_THE_MOMENT.contains(&name) && !left_out.contains(&name) && !is_empty_promise
         });
         if in_own_words {
             alike.body.clear();
@@ -197,9 +216,15 @@ impl Answer {
         for (name, value) in &mut alike.fields {
             match name.as_str() {
                 "etag" => "some".clone_into(value),
-                "location" => *value = without_port(value),
+                "location" => *value = request.resolved(value),
+                "vary" => value.make_ascii_lowercase(),
+                "content-type" => *value = value.replace("; charset=utf-8", ""),
                 _ => {}
             }
+        }
+        let leads_to_https = |field: &String| field.starts_with("https:");
+        if !request.is_secure && alike.fields.get("location").is_some_and(leads_to_https) {
+            alike.status = 308;
         }
         alike
     }
@@ -219,16 +244,6 @@ fn unchunked(mut chunks: &[u8]) -> Vec<u8> {
     }
 }
 
-/// A URL without its port; a path as it is.
-fn without_port(location: &str) -> String {
-    let Some((scheme, rest)) = location.split_once("://") else {
-        return location.to_owned();
-    };
-    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-    let host = authority.split(':').next().unwrap();
-    format!("{scheme}://{host}{path}")
-}
-
 /// What two answers to a request do not have alike.
 pub fn differences(request: &Request, theirs: &Answer, ours: &Answer) -> Vec<String> {
     let (theirs, ours) = (theirs.comparable(request), ours.comparable(request));
@@ -242,7 +257,8 @@ pub fn differences(request: &Request, theirs: &Answer, ours: &Answer) -> Vec<Str
     for name in theirs.fields.keys().chain(ours.fields.keys()) {
         let (there, here) = (theirs.fields.get(name), ours.fields.get(name));
         let line = format!("{name}: {there:?} there, {here:?} here");
-        if there != here && !told.contains(&line) {
+        let is_added = there.is_none() && ADDED.contains(&name.as_str());
+        if there != here && !is_added && !told.contains(&line) {
             told.push(line);
         }
     }

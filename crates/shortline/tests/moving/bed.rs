@@ -201,7 +201,7 @@ fn nginx_around(folder: &Path, own: &str) -> String {
 fn caddy_around(place: &Place<'_>, own: &str) -> String {
     let (plain, secure) = (place.plain.port(), place.secure.port());
     format!(
-        "{{\n\tadmin off\n\tpersist_config off\n\tskip_install_trust\n\tdefault_bind {}\n\
+        "{{\n\tadmin off\n\tskip_install_trust\n\tdefault_bind {}\n\
          \thttp_port {plain}\n\thttps_port {secure}\n\tservers {{\n\t\tprotocols h1 h2\n\t}}\n}}\n{own}",
         place.plain.ip()
     )

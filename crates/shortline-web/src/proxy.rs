@@ -7,16 +7,19 @@
 //! | [`admission`] | when a request may go to its backend: a trait, which the gate implements |
 //! | [`upstream`] | which of several backends, and which of them are up |
 //! | `pool` | connections to one backend, kept alive |
+//! | `http2` | requests as streams of a connection in HTTP/2 |
 //! | `places` | how many of them a client may use at once |
 //! | `tls` | which certificate a backend may show |
 //! | [`head`] | header fields in both directions: hop by hop, `Forwarded`, `Host` |
 //! | `upload` | the request's body on its way to the backend |
 //! | `exchange` | one request and its response: tries, times, what may be tried again |
+//! | `response` | the response's body as the backend's protocol gives it |
 //! | `relay` | the response's body, between the backend and the uplink |
 //! | `trail` | what is logged of a request that no backend answered well |
 //! | `tunnel` | what follows `101 Switching Protocols` |
 //!
-//! Backends are spoken to in HTTP/1.1, on `hyper`'s connections with a pool of our own. The pool of
+//! Backends are spoken to in HTTP/1.1, on `hyper`'s connections with a pool of our own, or in HTTP/2,
+//! on the h2 crate's. The pool of
 //! `hyper-util` does not tell whether a connection was used before, and that decides whether a
 //! request may be sent again. It also bounds only idle connections.
 //!
@@ -28,10 +31,12 @@ pub mod admission;
 mod error;
 mod exchange;
 pub mod head;
+mod http2;
 mod options;
 mod places;
 mod pool;
 mod relay;
+mod response;
 pub mod routes;
 mod tls;
 mod trail;
@@ -46,7 +51,7 @@ use http_body::Body;
 use hyper::upgrade::Upgraded;
 
 pub use address::{AddressError, UpstreamAddress};
-pub use options::UpstreamOptions;
+pub use options::{HttpVersion, UpstreamOptions};
 pub use pool::BackendSnapshot;
 pub use relay::Relayed;
 pub use trail::Trail;
@@ -134,7 +139,7 @@ async fn proxied(
         headers.insert(header::UPGRADE, chosen.unwrap_or(upgrade));
         let upgraded = hyper::upgrade::on(response)
             .await
-            .map_err(ProxyError::Broken)?;
+            .map_err(|error| ProxyError::Broken(error.into()))?;
         // What follows is not a unit of work: it may last for days.
         held.finish(true);
         return Ok(Proxied {

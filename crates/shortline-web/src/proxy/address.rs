@@ -1,5 +1,5 @@
-//! Where a backend is: `host:port`, `https://host:port` if it speaks TLS, or `unix:/path` for a socket
-//! in the file system.
+//! Where a backend is: `host:port`, `https://host:port` if it speaks TLS, `h2c://host:port` if it speaks
+//! HTTP/2 without TLS, or `unix:/path` for a socket in the file system.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -22,6 +22,13 @@ pub enum UpstreamAddress {
         /// The port.
         port: u16,
     },
+    /// The same without TLS, where HTTP/2 is known to be spoken (RFC 9113 3.3).
+    H2c {
+        /// The host; an IPv6 address without its brackets.
+        host: String,
+        /// The port.
+        port: u16,
+    },
     /// A socket in the file system.
     Unix(PathBuf),
 }
@@ -29,12 +36,22 @@ pub enum UpstreamAddress {
 /// A text that is no backend's address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "upstream `{text}`: {problem}; give host:port such as 127.0.0.1:9000, https://app:443, or \
-     unix:/run/app.sock"
+    "upstream `{text}`: {problem}; give host:port such as 127.0.0.1:9000, https://app:443, \
+     h2c://127.0.0.1:50051, or unix:/run/app.sock"
 )]
 pub struct AddressError {
     text: String,
     problem: &'static str,
+}
+
+impl UpstreamAddress {
+    /// Its host, by which its certificate is checked. A socket in the file system has none.
+    pub fn host(&self) -> Option<&str> {
+        match self {
+            Self::Tcp { host, .. } | Self::Tls { host, .. } | Self::H2c { host, .. } => Some(host),
+            Self::Unix(_) => None,
+        }
+    }
 }
 
 impl FromStr for UpstreamAddress {
@@ -56,10 +73,10 @@ fn parse(text: &str) -> Result<UpstreamAddress, &'static str> {
             Err("the socket's path must be absolute")
         };
     }
-    let over_tls = text.strip_prefix("https://");
-    let address = over_tls
-        .or_else(|| text.strip_prefix("http://"))
-        .unwrap_or(text);
+    let (scheme, address) = ["https://", "h2c://", "http://"]
+        .into_iter()
+        .find_map(|scheme| Some((scheme, text.strip_prefix(scheme)?)))
+        .unwrap_or(("http://", text));
     let address = address.strip_suffix('/').unwrap_or(address);
     let authority: http::uri::Authority = address.parse().map_err(|_| "no host and port")?;
     if authority.as_str().contains('@') {
@@ -73,10 +90,10 @@ fn parse(text: &str) -> Result<UpstreamAddress, &'static str> {
     match authority.port_u16() {
         Some(port) if port > 0 && !host.is_empty() => {
             let host = host.to_owned();
-            Ok(if over_tls.is_some() {
-                UpstreamAddress::Tls { host, port }
-            } else {
-                UpstreamAddress::Tcp { host, port }
+            Ok(match scheme {
+                "https://" => UpstreamAddress::Tls { host, port },
+                "h2c://" => UpstreamAddress::H2c { host, port },
+                _ => UpstreamAddress::Tcp { host, port },
             })
         }
         _ => Err("no host and port"),
@@ -89,6 +106,10 @@ impl fmt::Display for UpstreamAddress {
             Self::Tcp { host, port } => write_authority(formatter, host, *port),
             Self::Tls { host, port } => {
                 formatter.write_str("https://")?;
+                write_authority(formatter, host, *port)
+            }
+            Self::H2c { host, port } => {
+                formatter.write_str("h2c://")?;
                 write_authority(formatter, host, *port)
             }
             Self::Unix(path) => write!(formatter, "unix:{}", path.display()),
@@ -117,6 +138,7 @@ mod tests {
             ("[::1]:8080", "[::1]:8080"),
             ("https://app.internal:443/", "https://app.internal:443"),
             ("https://[::1]:8443", "https://[::1]:8443"),
+            ("h2c://app.internal:50051/", "h2c://app.internal:50051"),
             ("unix:/run/app.sock", "unix:/run/app.sock"),
         ] {
             let address: UpstreamAddress = text.parse().unwrap();
@@ -134,6 +156,7 @@ mod tests {
             ":80",
             "app:99999",
             "https://app",
+            "h2c://app",
             "unix:run/app.sock",
             "user@app:80",
             "http://app:80/path",

@@ -9,6 +9,7 @@ use http::{Method, StatusCode};
 use shortline_sched::admission::Refusal;
 
 use super::head::Ambiguous;
+use super::response::BodyError;
 use crate::files::Plan;
 
 /// When a client may try again. Nothing better is known.
@@ -48,7 +49,13 @@ pub enum ProxyError {
     },
     /// The backend closed its connection, or sent something that is not a response.
     #[error("broken exchange with the backend: {0}")]
-    Broken(#[source] hyper::Error),
+    Broken(#[source] BodyError),
+    /// The backend has refused the request, and has not processed it (RFC 9113 8.7).
+    #[error("{backend} has refused the request")]
+    StreamRefused {
+        /// Its address.
+        backend: String,
+    },
     /// The backend switched protocols unasked.
     #[error("the backend switched protocols unasked")]
     UpgradeUnasked,
@@ -62,7 +69,9 @@ impl ProxyError {
     pub fn status(&self) -> StatusCode {
         match self {
             Self::Ambiguous(_) => StatusCode::BAD_REQUEST,
-            Self::Refused(_) | Self::NoneUp | Self::Busy { .. } => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Refused(_) | Self::NoneUp | Self::Busy { .. } | Self::StreamRefused { .. } => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
             Self::Connect { .. } | Self::Broken(_) | Self::UpgradeUnasked => {
                 StatusCode::BAD_GATEWAY
             }
@@ -78,7 +87,7 @@ impl ProxyError {
     /// The response.
     pub fn plan(&self, method: &Method) -> Plan {
         let mut plan = Plan::text(self.status(), method);
-        if matches!(self, Self::Refused(_) | Self::NoneUp | Self::Busy { .. }) {
+        if self.status() == StatusCode::SERVICE_UNAVAILABLE {
             plan.headers.insert(RETRY_AFTER, RETRY_AFTER_S.into());
         }
         plan

@@ -6,20 +6,24 @@
 //! | no connection to a backend | sent to the next; each is tried once |
 //! | the connection was found closed before any of the request was written | sent on a new one, or else to the next backend |
 //! | a reused connection was closed before a byte of the response came | sent on a new one if its method is idempotent (RFC 9110 9.2.2) and it has no body, or else to the next backend |
+//! | the backend says that it has not processed the request (HTTP/2, `GOAWAY`) | sent on a new connection, or else to the next backend |
+//! | the backend has refused the request (HTTP/2, `REFUSED_STREAM`) | sent to the next backend, or else 503 |
 //! | anything else | not sent again: 502, or 504 if the backend was silent |
 //!
-//! Dropping the future closes the connection. That tells the backend that nobody waits any more.
+//! Dropping the future closes the connection or, in HTTP/2, resets the stream. That tells the backend
+//! that nobody waits any more.
 
+use std::io;
 use std::sync::Arc;
 
-use http::{Method, Request, Response};
+use http::{Method, Request, Response, header};
 use http_body::Body;
-use hyper::body::Incoming;
 use tokio::time::Instant;
 
 use super::error::ProxyError;
 use super::error::UploadError;
 use super::pool::{Backend, Lease, Outstanding};
+use super::response::ResponseBody;
 use super::trail::Trail;
 use super::upload::{RequestBody, Upload, Wait};
 use super::upstream::Upstream;
@@ -27,7 +31,7 @@ use super::upstream::Upstream;
 /// The head of a response, and what is needed to end the exchange.
 pub struct Answer {
     /// The head, with the body to come.
-    pub response: Response<Incoming>,
+    pub response: Response<ResponseBody>,
     /// What to do when the body has come.
     pub ending: Ending,
 }
@@ -59,12 +63,13 @@ pub async fn exchange(
             continues.go_on();
         }
     });
+    let upgrade = request.headers().contains_key(header::UPGRADE);
     let mut tried = Vec::new();
     let mut failure = ProxyError::NoneUp;
     while let Some(backend) = upstream.pick(&tried) {
         let outstanding = backend.begin();
         trail.turns_to(backend);
-        let error = match connected(trail, backend.connection(worker, client)).await {
+        let error = match connected(trail, backend.connection(worker, client, upgrade)).await {
             Ok(lease) => {
                 let attempt = Attempt {
                     upstream: Arc::clone(upstream),
@@ -81,7 +86,10 @@ pub async fn exchange(
             }
             Err(error) => error,
         };
-        if !matches!(error, ProxyError::Busy { .. }) {
+        if !matches!(
+            error,
+            ProxyError::Busy { .. } | ProxyError::StreamRefused { .. }
+        ) {
             backend.failed();
         }
         tried.push(Arc::clone(backend));
@@ -93,8 +101,8 @@ pub async fn exchange(
 /// The result of sending a request to a backend over an available connection.
 enum Sent {
     Answered(Answer),
-    /// The connection was found closed and the backend accepts no other. Another backend may have
-    /// the request.
+    /// The backend has not processed the request, and takes it over no other connection. Another
+    /// backend may have it.
     Unsent(Request<RequestBody>, ProxyError),
 }
 
@@ -116,25 +124,35 @@ impl Attempt {
         let backend = Arc::clone(self.outstanding.backend());
         loop {
             let again = (lease.reused && may_be_sent_again(&request)).then(|| copy(&request));
-            let sent = lease.sender.try_send_request(request);
-            let mut error = match self.upload.awaiting(&self.upstream.options, sent).await {
+            let sent = lease.send(request);
+            let unanswered = match self.upload.awaiting(&self.upstream.options, sent).await {
                 Ok(Ok(response)) => {
                     backend.succeeded();
                     return Ok(Sent::Answered(self.answered(lease, response)));
                 }
-                Ok(Err(error)) => error,
-                Err(wait) => return Err(given_up(&backend, &self.upload, wait)),
+                Ok(Err(unanswered)) => unanswered,
+                Err(wait) => {
+                    lease.doubt();
+                    return Err(given_up(&backend, &self.upload, wait));
+                }
             };
-            let unsent = error.take_message();
             if let Some(failure) = self.upload.failure() {
                 return Err(failure.into());
             }
-            request = match unsent.or(again.filter(|_| !lease.has_received())) {
+            request = match (unanswered.request, again) {
+                (Some(request), _) if unanswered.refused => {
+                    let backend = backend.address().to_string();
+                    return Ok(Sent::Unsent(request, ProxyError::StreamRefused { backend }));
+                }
                 // A fresh connection has no excuse to fail.
-                Some(request) if lease.reused => request,
+                (Some(request), _) if !lease.reused => {
+                    return Ok(Sent::Unsent(request, ProxyError::Broken(unanswered.error)));
+                }
+                (Some(request), _) => request,
+                (None, Some(request)) if unanswered.may_be_repeated => request,
                 _ => {
                     backend.failed();
-                    return Err(ProxyError::Broken(error.into_error()));
+                    return Err(ProxyError::Broken(unanswered.error));
                 }
             };
             lease = match connected(trail, backend.reconnect(lease)).await {
@@ -144,7 +162,7 @@ impl Attempt {
         }
     }
 
-    fn answered(self, lease: Lease, response: Response<Incoming>) -> Answer {
+    fn answered(self, lease: Lease, response: Response<ResponseBody>) -> Answer {
         Answer {
             response,
             ending: Ending {
@@ -211,7 +229,10 @@ impl Ending {
     }
 
     /// The response's last byte will never come.
-    pub fn broke_off(&self, reason: &str) {
+    pub fn broke_off(&self, kind: io::ErrorKind, reason: &str) {
+        if kind == io::ErrorKind::TimedOut {
+            self.lease.doubt();
+        }
         // The client may have caused this by breaking off its own request.
         if self.upload.failure().is_none() {
             let backend = self.outstanding.backend();

@@ -7,6 +7,18 @@ use http::uri::PathAndQuery;
 
 use super::address::UpstreamAddress;
 
+/// The version of HTTP that backends are spoken to in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HttpVersion {
+    /// HTTP/1.1.
+    One,
+    /// HTTP/2: with TLS by ALPN, without TLS because it is known (RFC 9113 3.3).
+    Two,
+    /// What the address says: `h2c://` HTTP/2, `https://` what the backend offers, others HTTP/1.1.
+    #[default]
+    Auto,
+}
+
 /// Backends and the limits of exchanges with them, with sound defaults.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UpstreamOptions {
@@ -15,6 +27,13 @@ pub struct UpstreamOptions {
     /// The file (PEM) of the authorities that sign the certificates of TLS backends. `None`: those
     /// of the system. Default: none.
     pub authorities: Option<PathBuf>,
+    /// The version of HTTP. Default: by the address.
+    pub http: HttpVersion,
+    /// Requests under way on one connection of HTTP/2, if the backend allows as many. Default 100.
+    pub streams_max: usize,
+    /// How often a backend of HTTP/2 that is silent while requests are under way is asked for a sign
+    /// of life. Default: never, because servers of gRPC close connections that ask often.
+    pub ping_every: Option<Duration>,
     /// Time to get a connection, TLS included, and for a place among `connections_max`. Default 5
     /// s.
     pub connect_time_max: Duration,
@@ -26,8 +45,8 @@ pub struct UpstreamOptions {
     pub upload_time_max: Duration,
     /// Time a tunnel (after `101 Switching Protocols`) may be silent. Default 10 min.
     pub tunnel_idle_time_max: Duration,
-    /// Open connections to one backend, not counting its health check's. A client gets another one
-    /// while it has no more than are free. Default 256.
+    /// Open connections to one backend, not counting its health check's; with HTTP/2, requests
+    /// under way. A client gets another one while it has no more than are free. Default 256.
     pub connections_max: usize,
     /// Connections kept open without a request, out of `connections_max`. Default 32.
     pub idle_connections_max: usize,
@@ -39,7 +58,8 @@ pub struct UpstreamOptions {
     pub response_head_bytes_max: usize,
     /// Header fields of a response. Default 100.
     pub response_fields_max: usize,
-    /// Bytes of one response that wait for the client. Default 256 KiB.
+    /// Bytes of one response that wait for the client; with HTTP/2, the window of its stream as
+    /// well. Default 256 KiB.
     pub buffer_bytes_max: usize,
     /// Bytes of all responses together that wait for the client. Beyond it, each response holds
     /// only what was read at once. Default 64 MiB.
@@ -62,6 +82,9 @@ impl Default for UpstreamOptions {
         Self {
             backends: Vec::new(),
             authorities: None,
+            http: HttpVersion::Auto,
+            streams_max: 100,
+            ping_every: None,
             connect_time_max: Duration::from_secs(5),
             first_byte_time_max: Duration::from_secs(60),
             idle_time_max: Duration::from_secs(60),

@@ -1,33 +1,36 @@
 //! One backend: the connections to it, kept alive between requests, and whether it seems to be up.
 //!
-//! An idle connection is offered first to the worker that used it last, so that its task wakes on
-//! the same thread. At most `connections_max` are open at a time, idle and upgraded ones included.
-//! A request with a place ([`Places`]) uses an idle connection, or opens one if there is none. The
-//! place is free again when the connection is idle or closed.
+//! A request needs a place ([`Places`]), of which there are `connections_max`.
+//!
+//! In HTTP/1.1 it uses an idle connection, or opens one if there is none. An idle connection is
+//! offered first to the worker that used it last, so that its task wakes on the same thread. The
+//! place is free again when the connection is idle or closed. So no more connections are open than
+//! there are places, idle and upgraded ones included.
+//!
+//! In HTTP/2 it is a stream of a connection with room for one. If there is none, one request at a
+//! time opens another connection, and the others wait for it. The place is free again when the
+//! response has ended.
+
+mod lease;
 
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::time::Duration;
 
-use hyper::client::conn::http1::{self, SendRequest};
-use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
 use serde::Serialize;
 use shortline_base::clock::now_ns;
 use shortline_base::world::{self, Stream};
 use tokio::net::{TcpStream, UnixStream};
-use tokio_util::io::InspectReader;
+use tokio::time::timeout;
 
 use super::address::UpstreamAddress;
 use super::error::ProxyError;
-use super::options::UpstreamOptions;
+use super::http2;
+use super::options::{HttpVersion, UpstreamOptions};
 use super::places::{Place, Places};
-use super::tls::Connector;
-use super::upload::RequestBody;
-
-/// How long a connection may take to become ready again after a response.
-const READY_TIME_MAX: Duration = Duration::from_secs(1);
+use super::tls::{Connector, Offer};
+pub use lease::Lease;
 
 /// A backend at one moment.
 #[derive(Clone, Debug, Serialize)]
@@ -57,6 +60,12 @@ pub struct Backend {
     tls: Option<Connector>,
     options: Arc<UpstreamOptions>,
     idle: Mutex<Vec<Idle>>,
+    /// The connections of HTTP/2.
+    shared: Mutex<Vec<Arc<http2::Connection>>>,
+    /// Who may open another one of those.
+    opening: tokio::sync::Mutex<()>,
+    /// Whether it has chosen HTTP/1.1 where both were offered.
+    prefers_http1: AtomicBool,
     places: Arc<Places>,
     outstanding: AtomicUsize,
     failures_in_a_row: AtomicU32,
@@ -83,19 +92,6 @@ struct Idle {
     since_ns: u64,
 }
 
-/// A connection to a backend.
-pub struct Lease {
-    /// Sends requests on the connection.
-    pub sender: SendRequest<RequestBody>,
-    /// Whether it has carried another request.
-    pub reused: bool,
-    received: Arc<AtomicU64>,
-    received_before: u64,
-    worker: usize,
-    /// The place of the client that uses the connection. The socket holds it too. Empty while idle.
-    place: Arc<Mutex<Option<Place>>>,
-}
-
 /// A request under way at a backend, as long as this is held.
 pub struct Outstanding(Arc<Backend>);
 
@@ -111,6 +107,9 @@ impl Backend {
             tls,
             options: Arc::clone(options),
             idle: Mutex::default(),
+            shared: Mutex::default(),
+            opening: tokio::sync::Mutex::default(),
+            prefers_http1: AtomicBool::new(false),
             places: Places::new(options.connections_max),
             outstanding: AtomicUsize::new(0),
             failures_in_a_row: AtomicU32::new(0),
@@ -122,33 +121,92 @@ impl Backend {
         })
     }
 
-    /// A connection for a request of `client`: an idle one, or a new one.
+    /// A connection for a request of `client`: one that is open, or a new one. An `upgrade` needs
+    /// HTTP/1.1, if the backend speaks it.
     ///
     /// # Errors
-    /// As [`Backend::connect`].
-    pub async fn connection(&self, worker: usize, client: u128) -> Result<Lease, ProxyError> {
+    /// As [`Backend::connect`], and [`ProxyError::Busy`].
+    pub async fn connection(
+        &self,
+        worker: usize,
+        client: u128,
+        upgrade: bool,
+    ) -> Result<Lease, ProxyError> {
         let place = self.place(client).await?;
-        match self.idle_connection(worker) {
-            Some(lease) => {
-                *lease.place.lock() = Some(place);
-                Ok(lease)
-            }
-            None => self.connect(worker, Some(place)).await,
+        let offer = self.offer(upgrade);
+        if offer == Offer::Http1 || self.prefers_http1.load(Ordering::Relaxed) {
+            return match self.idle_connection(worker) {
+                Some(lease) => Ok(lease.with_place(place)),
+                None => self
+                    .connect(worker, Some(place), offer)
+                    .await
+                    .map(|lease| self.noted(lease)),
+            };
         }
+        self.stream(worker, place, offer).await
     }
 
-    /// A new connection in place of `lease`, which was found closed.
+    /// A stream of HTTP/2 on a connection with room for one, or on a new one.
+    async fn stream(&self, worker: usize, place: Place, offer: Offer) -> Result<Lease, ProxyError> {
+        if let Some(stream) = self.shared_stream() {
+            return Ok(Lease::http2(stream, worker, true, Some(place)));
+        }
+        let turn = timeout(self.options.connect_time_max, self.opening.lock()).await;
+        let _turn = turn.map_err(|_elapsed| self.unreachable(io::ErrorKind::TimedOut.into()))?;
+        if let Some(stream) = self.shared_stream() {
+            return Ok(Lease::http2(stream, worker, true, Some(place)));
+        }
+        let lease = self.connect(worker, Some(place), offer).await?;
+        if !lease.is_http2() {
+            self.prefers_http1.store(true, Ordering::Relaxed);
+        }
+        Ok(self.noted(lease))
+    }
+
+    /// Offers a new connection to other requests, if it is HTTP/2.
+    fn noted(&self, lease: Lease) -> Lease {
+        if let Some(connection) = lease.http2_connection() {
+            self.prefers_http1.store(false, Ordering::Relaxed);
+            self.shared.lock().push(Arc::clone(connection));
+        }
+        lease
+    }
+
+    fn shared_stream(&self) -> Option<http2::Stream> {
+        let mut shared = self.shared.lock();
+        shared.retain(|connection| connection.is_open());
+        // The first with room, so that the last ones become idle and are closed.
+        shared.iter().find_map(http2::Connection::place)
+    }
+
+    /// A connection in place of `lease`, which was found closed.
     ///
     /// # Errors
     /// [`ProxyError::Connect`], [`ProxyError::Broken`]
     pub async fn reconnect(&self, lease: Lease) -> Result<Lease, ProxyError> {
-        let place = lease.place.lock().take();
-        self.connect(lease.worker, place).await
+        let worker = lease.worker();
+        match (lease.is_http2(), lease.take_place()) {
+            (true, Some(place)) => {
+                let lease = self.stream(worker, place, self.offer(false)).await?;
+                Ok(lease.into_new())
+            }
+            (_, place) => self.connect(worker, place, self.offer(true)).await,
+        }
+    }
+
+    /// The versions of HTTP to ask for.
+    fn offer(&self, upgrade: bool) -> Offer {
+        match (&self.address, self.options.http) {
+            (UpstreamAddress::H2c { .. }, _) | (_, HttpVersion::Two) => Offer::Http2,
+            (_, HttpVersion::One) => Offer::Http1,
+            (UpstreamAddress::Tls { .. }, HttpVersion::Auto) if !upgrade => Offer::Either,
+            (_, HttpVersion::Auto) => Offer::Http1,
+        }
     }
 
     async fn place(&self, client: u128) -> Result<Place, ProxyError> {
         let place = self.places.take(client);
-        tokio::time::timeout(self.options.connect_time_max, place)
+        timeout(self.options.connect_time_max, place)
             .await
             .map_err(|_elapsed| ProxyError::Busy {
                 backend: self.address.to_string(),
@@ -160,86 +218,93 @@ impl Backend {
         let oldest_ns = self.idle_since_ns_min();
         let mut idle = self.idle.lock();
         loop {
-            let own = idle.iter().rposition(|idle| idle.lease.worker == worker);
+            let own = idle.iter().rposition(|idle| idle.lease.worker() == worker);
             let index = own.or(idle.len().checked_sub(1))?;
             let Idle { lease, since_ns } = idle.remove(index);
-            if since_ns >= oldest_ns && lease.sender.is_ready() {
-                return Some(Lease {
-                    reused: true,
-                    received_before: lease.received.load(Ordering::Relaxed),
-                    worker,
-                    ..lease
-                });
+            if since_ns >= oldest_ns && lease.is_ready() {
+                return Some(lease.again(worker));
             }
         }
     }
 
-    /// A new connection for the holder of `place`. The health check needs no place, so it is asked
-    /// however many requests wait.
+    /// A new connection for the health check. It needs no place, so it is asked however many
+    /// requests wait.
     ///
     /// # Errors
     /// [`ProxyError::Connect`], [`ProxyError::Broken`]
-    pub async fn connect(&self, worker: usize, place: Option<Place>) -> Result<Lease, ProxyError> {
-        let time_max = self.options.connect_time_max;
-        let connected = tokio::time::timeout(time_max, self.open()).await;
-        let connected = connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
-        let received = Arc::new(AtomicU64::new(0));
-        let stream = connected.map_err(|source| ProxyError::Connect {
-            backend: self.address.to_string(),
-            source,
-        })?;
-        self.connections_total.fetch_add(1, Ordering::Relaxed);
-        let counted = Arc::clone(&received);
-        let place = Arc::new(Mutex::new(place));
-        let held = Arc::clone(&place);
-        // The socket holds its place in the pool and counts what comes.
-        let socket = InspectReader::new(stream, move |bytes: &[u8]| {
-            let _held = &held;
-            counted.fetch_add(bytes.len() as u64, Ordering::Relaxed);
-        });
-        let (sender, connection) = http1::Builder::new()
-            .max_buf_size(self.options.response_head_bytes_max)
-            .max_headers(self.options.response_fields_max)
-            .handshake(TokioIo::new(socket))
-            .await
-            .map_err(ProxyError::Broken)?;
-        tokio::spawn(async move {
-            // Whoever waits for the response gets the error.
-            let _ = connection.with_upgrades().await;
-        });
-        Ok(Lease {
-            sender,
-            reused: false,
-            received,
-            received_before: 0,
-            worker,
-            place,
-        })
+    pub async fn connect_to_probe(&self) -> Result<Lease, ProxyError> {
+        self.connect(usize::MAX, None, self.offer(false)).await
     }
 
-    async fn open(&self) -> io::Result<Box<dyn Stream>> {
-        if let UpstreamAddress::Tcp { host, port } = &self.address
+    /// A new connection for the holder of `place`.
+    async fn connect(
+        &self,
+        worker: usize,
+        place: Option<Place>,
+        offer: Offer,
+    ) -> Result<Lease, ProxyError> {
+        let time_max = self.options.connect_time_max;
+        let late = |_| Err(io::ErrorKind::TimedOut.into());
+        let opened = timeout(time_max, self.open(offer)).await;
+        let (stream, is_http2) = opened
+            .unwrap_or_else(late)
+            .map_err(|e| self.unreachable(e))?;
+        self.connections_total.fetch_add(1, Ordering::Relaxed);
+        if !is_http2 {
+            return Lease::http1(stream, worker, place, &self.options).await;
+        }
+        let secure = self.tls.is_some();
+        let begun = http2::Connection::begin(stream, secure, &self.options);
+        let begun = timeout(time_max, begun).await;
+        let late = |_| Err(http2::is_not_http2("it sends no settings"));
+        let connection = begun
+            .unwrap_or_else(late)
+            .map_err(|e| self.unreachable(e))?;
+        let stream = connection.place();
+        let none = || self.unreachable(io::Error::other("it allows no stream of HTTP/2"));
+        Ok(Lease::http2(stream.ok_or_else(none)?, worker, false, place))
+    }
+
+    fn unreachable(&self, source: io::Error) -> ProxyError {
+        ProxyError::Connect {
+            backend: self.address.to_string(),
+            source,
+        }
+    }
+
+    /// Opens a socket. The second value is whether it is HTTP/2.
+    async fn open(&self, offer: Offer) -> io::Result<(Box<dyn Stream>, bool)> {
+        let is_http2 = offer == Offer::Http2;
+        if let UpstreamAddress::Tcp { host, port } | UpstreamAddress::H2c { host, port } =
+            &self.address
             && let Some(connecting) = world::connect(host, *port)
         {
-            return connecting.await;
+            return Ok((connecting.await?, is_http2));
         }
         Ok(match (&self.address, &self.tls) {
-            (UpstreamAddress::Unix(path), _) => Box::new(UnixStream::connect(path).await?),
+            (UpstreamAddress::Unix(path), _) => {
+                (Box::new(UnixStream::connect(path).await?), is_http2)
+            }
             (UpstreamAddress::Tls { host, port }, Some(tls)) => {
                 let stream = open_tcp(host, *port).await?;
-                Box::new(tls.connect(host, stream).await?)
+                let (stream, chosen) = tls.connect(host, stream, offer).await?;
+                if is_http2 && !chosen {
+                    return Err(http2::is_not_http2("its TLS does not offer it"));
+                }
+                (Box::new(stream), chosen)
             }
             (UpstreamAddress::Tls { .. }, None) => {
                 return Err(io::Error::other("TLS was not set up"));
             }
-            (UpstreamAddress::Tcp { host, port }, _) => Box::new(open_tcp(host, *port).await?),
+            (UpstreamAddress::Tcp { host, port } | UpstreamAddress::H2c { host, port }, _) => {
+                (Box::new(open_tcp(host, *port).await?), is_http2)
+            }
         })
     }
 
-    /// Keeps a connection for the next request, once its exchange is over.
+    /// Keeps a connection for the next request, once its exchange is over. A stream of HTTP/2 ends.
     pub async fn keep(&self, mut lease: Lease) {
-        let ready = tokio::time::timeout(READY_TIME_MAX, lease.sender.ready()).await;
-        if !matches!(ready, Ok(Ok(()))) {
+        if lease.is_http2() || !lease.becomes_ready().await {
             return;
         }
         let place = {
@@ -252,7 +317,7 @@ impl Backend {
                 idle.remove(0);
             }
             // Before others see the connection: its next user stores its own place there.
-            let place = lease.place.lock().take();
+            let place = lease.take_place();
             idle.push(Idle {
                 lease,
                 since_ns: now_ns(),
@@ -268,7 +333,14 @@ impl Backend {
         let oldest_ns = self.idle_since_ns_min();
         self.idle
             .lock()
-            .retain(|idle| idle.since_ns >= oldest_ns && !idle.lease.sender.is_closed());
+            .retain(|idle| idle.since_ns >= oldest_ns && !idle.lease.is_closed());
+        let mut idle_left = self.options.idle_connections_max;
+        self.shared.lock().retain(|connection| {
+            let is_idle = connection.streams() == 0;
+            let keeps = !is_idle || (idle_left > 0 && connection.idle_since_ns() >= oldest_ns);
+            idle_left -= usize::from(is_idle && keeps);
+            keeps && connection.is_open()
+        });
     }
 
     fn idle_since_ns_min(&self) -> u64 {
@@ -348,24 +420,22 @@ impl Backend {
 
     /// Its state now.
     pub fn snapshot(&self) -> BackendSnapshot {
-        let connections_idle = self.idle.lock().len();
+        let streams: Vec<usize> = self.shared.lock().iter().map(|one| one.streams()).collect();
+        let shared_idle = streams.iter().filter(|streams| **streams == 0).count();
+        let connections_idle = self.idle.lock().len() + shared_idle;
+        // A place is a connection of HTTP/1.1 or a stream of HTTP/2.
+        let of_http1 = self.places.taken().saturating_sub(streams.iter().sum());
+        let shared_busy = streams.len() - shared_idle;
         BackendSnapshot {
             address: self.address.to_string(),
             up: self.standing() == Standing::Up,
             outstanding: self.outstanding(),
-            connections_open: self.places.taken() + connections_idle,
+            connections_open: of_http1 + shared_busy + connections_idle,
             connections_idle,
             connections_total: self.connections_total.load(Ordering::Relaxed),
             requests_total: self.requests_total.load(Ordering::Relaxed),
             failures_total: self.failures_total.load(Ordering::Relaxed),
         }
-    }
-}
-
-impl Lease {
-    /// Whether anything came from the backend since the last exchange ended.
-    pub fn has_received(&self) -> bool {
-        self.received.load(Ordering::Relaxed) != self.received_before
     }
 }
 

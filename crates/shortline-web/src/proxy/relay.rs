@@ -19,13 +19,13 @@ use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 use http_body::Body;
 use http_body_util::BodyExt;
-use hyper::body::Incoming;
 use parking_lot::Mutex;
 use tokio::task::AbortHandle;
 
 use super::admission::{Held, Side};
 use super::error::with_sources;
 use super::exchange::Ending;
+use super::response::ResponseBody;
 
 /// How often to yield to others while a body's first bytes are on their way. They can then leave
 /// with the head rather than in a packet of their own.
@@ -59,7 +59,7 @@ struct State {
 }
 
 /// Begins to read `body`; `None` if there is nothing to read.
-pub fn begin(body: Incoming, ending: Ending, held: Held) -> Option<Relayed> {
+pub fn begin(body: ResponseBody, ending: Ending, held: Held) -> Option<Relayed> {
     if body.is_end_stream() {
         held.finish(true);
         ending.complete();
@@ -83,7 +83,7 @@ pub fn begin(body: Incoming, ending: Ending, held: Held) -> Option<Relayed> {
 }
 
 /// Reads the body to its end.
-async fn pump(body: Incoming, buffer: Arc<Buffer>, ending: Ending, held: Held) {
+async fn pump(body: ResponseBody, buffer: Arc<Buffer>, ending: Ending, held: Held) {
     let idle_time_max = ending.upstream.options.idle_time_max;
     let end = fill(body, &buffer, &held, idle_time_max).await;
     held.finish(end.is_ok());
@@ -94,7 +94,7 @@ async fn pump(body: Incoming, buffer: Arc<Buffer>, ending: Ending, held: Held) {
             ending.keep_connection().await;
         }
         Err(BrokenOff { kind, reason }) => {
-            ending.broke_off(&reason);
+            ending.broke_off(kind, &reason);
             buffer.end(Err(kind));
         }
     }
@@ -109,7 +109,7 @@ struct BrokenOff {
 }
 
 async fn fill(
-    mut body: Incoming,
+    mut body: ResponseBody,
     buffer: &Buffer,
     held: &Held,
     idle_time_max: Duration,
@@ -131,7 +131,7 @@ async fn fill(
             Ok(Some(Err(error))) => {
                 return Err(BrokenOff {
                     kind: io::ErrorKind::UnexpectedEof,
-                    reason: with_sources(&error),
+                    reason: with_sources(&*error),
                 });
             }
             Err(_elapsed) => {

@@ -9,6 +9,7 @@
 
 mod progress;
 
+use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -59,6 +60,8 @@ impl ContinueWanted {
 
 /// A request's body; see the module's text.
 pub struct RequestBody {
+    /// What was read before, for a request that is sent again.
+    again: VecDeque<Frame<Bytes>>,
     source: Option<Received>,
     length: Option<u64>,
     left_bytes_max: u64,
@@ -101,6 +104,7 @@ impl RequestBody {
             _ => Phase::Open,
         };
         Ok(Self {
+            again: VecDeque::new(),
             source: (length != Some(0)).then_some(received),
             length,
             left_bytes_max: bytes_max,
@@ -115,6 +119,7 @@ impl RequestBody {
     /// No body.
     pub fn none() -> Self {
         Self {
+            again: VecDeque::new(),
             source: None,
             length: Some(0),
             left_bytes_max: 0,
@@ -129,6 +134,11 @@ impl RequestBody {
     /// What others may know about the body.
     pub fn upload(&self) -> &Arc<Upload> {
         &self.upload
+    }
+
+    /// Begins again with what was read of it.
+    pub fn begin_again(&mut self, read: Vec<Frame<Bytes>>) {
+        self.again = read.into();
     }
 
     fn poll_source(
@@ -225,6 +235,9 @@ impl Body for RequestBody {
             Phase::Failed(error) => return Poll::Ready(Some(Err(error))),
             Phase::Open | Phase::Ended => {}
         }
+        if let Some(frame) = this.again.pop_front() {
+            return Poll::Ready(Some(Ok(frame)));
+        }
         let polled = this.poll_source(context);
         this.upload.moved(polled.is_pending());
         this.wait_for_client(polled.is_pending());
@@ -232,6 +245,9 @@ impl Body for RequestBody {
     }
 
     fn is_end_stream(&self) -> bool {
+        if !self.again.is_empty() {
+            return false;
+        }
         match &self.source {
             None => true,
             Some(Received::Http1(body)) => body.is_end_stream(),

@@ -148,10 +148,13 @@ async fn probe(backend: Weak<Backend>, path: PathAndQuery, every: Duration) {
 
 /// The health of a backend: an error says what is wrong.
 async fn health(backend: &Backend, path: &PathAndQuery) -> Result<(), String> {
-    let connected = backend.connect(usize::MAX, None).await;
+    let connected = backend.connect_to_probe().await;
     let mut lease = connected.map_err(|error| with_sources(&error))?;
     let host = backend.address().to_string();
-    let host = HeaderValue::try_from(host.trim_start_matches("https://"));
+    let host = host
+        .rsplit_once("://")
+        .map_or(&*host, |(_, authority)| authority);
+    let host = HeaderValue::try_from(host);
     let host = host.unwrap_or(HeaderValue::from_static("localhost"));
     let mut request = Request::new(RequestBody::none());
     *request.uri_mut() = Uri::from(path.clone());
@@ -159,12 +162,12 @@ async fn health(backend: &Backend, path: &PathAndQuery) -> Result<(), String> {
         (header::HOST, host),
         (header::CONNECTION, HeaderValue::from_static("close")),
     ]);
-    match lease.sender.send_request(request).await {
+    match lease.send(request).await {
         Ok(response) if response.status().is_success() || response.status().is_redirection() => {
             Ok(())
         }
         Ok(response) => Err(format!("it answers {}", response.status())),
-        Err(error) => Err(with_sources(&error)),
+        Err(unanswered) => Err(with_sources(&*unanswered.error)),
     }
 }
 

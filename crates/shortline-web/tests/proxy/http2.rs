@@ -12,20 +12,22 @@ use crate::backend::Backend;
 use crate::client::field;
 use crate::front::Front;
 
-async fn connect(address: SocketAddr) -> SendRequest<Bytes> {
+/// A connection of HTTP/2.
+pub async fn connect(address: SocketAddr) -> SendRequest<Bytes> {
     let stream = TcpStream::connect(address).await.unwrap();
     let (sender, connection) = h2::client::handshake(stream).await.unwrap();
     tokio::spawn(connection);
     sender.ready().await.unwrap()
 }
 
-fn request(method: &str, path: &str) -> Request<()> {
+/// A request without a body.
+pub fn request(method: &str, path: &str) -> Request<()> {
     let uri = format!("http://shop.example{path}");
     Request::builder().method(method).uri(uri).body(()).unwrap()
 }
 
 /// The whole response, or the error that ended it.
-async fn read(
+pub async fn read(
     response: h2::client::ResponseFuture,
 ) -> Result<(Response<()>, Vec<u8>, Option<HeaderMap>), h2::Error> {
     let (parts, mut body) = response.await?.into_parts();
@@ -178,7 +180,7 @@ async fn continue_is_the_backends_word_here_too() {
 }
 
 /// A runtime cannot be ended inside another.
-async fn drop_outside(front: Front) {
+pub async fn drop_outside(front: Front) {
     tokio::task::spawn_blocking(move || drop(front))
         .await
         .unwrap();

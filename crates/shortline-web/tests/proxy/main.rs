@@ -10,6 +10,7 @@ mod exchanges;
 mod faults;
 mod front;
 mod http2;
+mod http2_backends;
 mod nginx;
 mod smuggling;
 mod tunnels;

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
 
-use shortline_web::proxy::UpstreamAddress;
+use shortline_web::proxy::{HttpVersion, UpstreamAddress};
 use tempfile::TempDir;
 
 use crate::client::{connect, exchange, get, post, read_head, read_one, wait_for};
@@ -37,10 +37,10 @@ impl Nginx {
                fastcgi_temp_path {0}/fastcgi; uwsgi_temp_path {0}/uwsgi; scgi_temp_path {0}/scgi;
                server {{
                  listen {address};
-                 listen {tls_address} ssl;
+                 listen {tls_address} ssl http2;
                  ssl_certificate {0}/cert.pem; ssl_certificate_key {0}/key.pem;
                  location /tls {{
-                   return 200 \"$ssl_server_name $ssl_alpn_protocol $connection_requests\";
+                   return 200 \"$ssl_server_name $ssl_alpn_protocol $server_protocol\";
                  }}
                  root {0}/site;
                  location /who {{
@@ -77,13 +77,14 @@ impl Nginx {
         })
     }
 
-    fn over_tls(&self, host: &str, authorities: Option<&str>) -> Front {
+    fn over_tls(&self, host: &str, authorities: Option<&str>, http: HttpVersion) -> Front {
         Front::with(&[], |options| {
             options.backends = vec![UpstreamAddress::Tls {
                 host: host.to_owned(),
                 port: self.tls_address.port(),
             }];
             options.authorities = authorities.map(|name| self.folder.path().join(name));
+            options.http = http;
         })
     }
 
@@ -172,19 +173,36 @@ fn nginx_behind_tls_is_told_its_name_and_its_connections_are_kept() {
     let Some(nginx) = Nginx::start() else { return };
     let content = b"0123456789".repeat(100_000);
     nginx.write("large.bin", &content);
-    let front = nginx.over_tls("localhost", Some("cert.pem"));
-    for asked in 1..=3 {
-        let told = get(front.address, "/tls", "").body;
-        let expected = format!("localhost http/1.1 {asked}");
-        assert_eq!(String::from_utf8_lossy(&told), expected);
+    for (http, expected) in [
+        (HttpVersion::Auto, "localhost h2 HTTP/2.0"),
+        (HttpVersion::Two, "localhost h2 HTTP/2.0"),
+        (HttpVersion::One, "localhost http/1.1 HTTP/1.1"),
+    ] {
+        let front = nginx.over_tls("localhost", Some("cert.pem"), http);
+        for _ in 0..3 {
+            let told = get(front.address, "/tls", "").body;
+            assert_eq!(String::from_utf8_lossy(&told), expected);
+            front.wait_until_idle();
+        }
+        assert!(get(front.address, "/large.bin", "").body == content);
         front.wait_until_idle();
+        let sent = post(front.address, "/large.bin", "x");
+        assert_eq!(sent.status, 405, "nginx's own answer");
+        assert_eq!(front.backend().connections_total, 1);
+        assert!(front.backend().address.starts_with("https://localhost:"));
+        // HTTP/2 has no upgrades.
+        let told = get(
+            front.address,
+            "/tls",
+            "Connection: upgrade\r\nUpgrade: websocket\r\n",
+        )
+        .body;
+        let expected = match http {
+            HttpVersion::Two => "localhost h2 HTTP/2.0",
+            _ => "localhost http/1.1 HTTP/1.1",
+        };
+        assert_eq!(String::from_utf8_lossy(&told), expected);
     }
-    assert!(get(front.address, "/large.bin", "").body == content);
-    front.wait_until_idle();
-    let sent = post(front.address, "/large.bin", "x");
-    assert_eq!(sent.status, 405, "nginx's own answer");
-    assert_eq!(front.backend().connections_total, 1);
-    assert!(front.backend().address.starts_with("https://localhost:"));
 }
 
 #[test]
@@ -192,8 +210,8 @@ fn a_certificate_that_is_not_the_backends_is_a_bad_gateway() {
     let Some(nginx) = Nginx::start() else { return };
     // A different name; an unknown authority.
     for front in [
-        nginx.over_tls("127.0.0.1", Some("cert.pem")),
-        nginx.over_tls("localhost", None),
+        nginx.over_tls("127.0.0.1", Some("cert.pem"), HttpVersion::Auto),
+        nginx.over_tls("localhost", None, HttpVersion::Auto),
     ] {
         assert_eq!(get(front.address, "/tls", "").status, 502);
         assert_eq!(front.backend().connections_total, 0);

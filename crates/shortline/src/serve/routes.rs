@@ -8,8 +8,7 @@ pub mod keys;
 mod values;
 
 use shortline_tls::names::Pattern;
-use shortline_web::proxy::UpstreamAddress;
-use shortline_web::proxy::UpstreamOptions;
+use shortline_web::proxy::{HttpVersion, UpstreamAddress, UpstreamOptions};
 
 use crate::gate::settings::RouteGate;
 pub use gates::{GateStatus, OpenRoutes};
@@ -45,6 +44,7 @@ pub fn resolve<'a>(
             ));
         }
         let gate = keys.gate.as_deref();
+        let of_http2 = keys.of_http2();
         let route = RouteSettings {
             gate: gate
                 .map(|options| RouteGate::resolve(&label, options))
@@ -54,6 +54,7 @@ pub fn resolve<'a>(
             upstream: keys.options(),
         };
         route.refuse_idle_authorities()?;
+        route.refuse_other_version(of_http2)?;
         gates::refuse_two_of_a_backend(known.clone(), &route)?;
         gates::refuse_two_of_a_backend(resolved.iter(), &route)?;
         resolved.push(route);
@@ -62,6 +63,35 @@ pub fn resolve<'a>(
 }
 
 impl RouteSettings {
+    /// Refuses a version of HTTP that a server's address contradicts, and a key that is of no use
+    /// with the version.
+    fn refuse_other_version(&self, of_http2: Option<&str>) -> Result<(), String> {
+        let options = &self.upstream;
+        let mut backends = options.backends.iter();
+        if options.http == HttpVersion::One
+            && let Some(other) = backends.find(|one| matches!(one, UpstreamAddress::H2c { .. }))
+        {
+            return Err(format!(
+                "route {}: http: \"1\" contradicts upstream {other}, which is HTTP/2: give http:// \
+                 instead of h2c://, or leave http out",
+                self.label
+            ));
+        }
+        let has_http2 = |address: &UpstreamAddress| match address {
+            UpstreamAddress::H2c { .. } => true,
+            UpstreamAddress::Tls { .. } => options.http != HttpVersion::One,
+            _ => options.http == HttpVersion::Two,
+        };
+        match of_http2 {
+            Some(key) if !options.backends.iter().any(has_http2) => Err(format!(
+                "route {}: {key}: is for servers with HTTP/2: give upstream = [\"h2c://host:port\"] or \
+                 http = \"2\", or leave it out",
+                self.label
+            )),
+            _ => Ok(()),
+        }
+    }
+
     fn refuse_idle_authorities(&self) -> Result<(), String> {
         let has_tls = |backend: &UpstreamAddress| matches!(backend, UpstreamAddress::Tls { .. });
         if self.upstream.authorities.is_some() && !self.upstream.backends.iter().any(has_tls) {

@@ -10,6 +10,7 @@ mod damaged_files;
 mod failures;
 mod gated_routes;
 mod handover;
+mod grpc;
 mod hostile;
 mod http1;
 mod http2;

@@ -9,7 +9,7 @@ use shortline_web::proxy::UpstreamAddress;
 use shortline_web::proxy::UpstreamOptions;
 
 use super::super::super::gate::options::GateOptions;
-use super::values::{self, HeadSize, HealthPath, RoutePath, Time};
+use super::values::{self, HeadSize, HealthPath, HttpKey, RoutePath, Time};
 
 /// A route as the file has it.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -19,6 +19,9 @@ pub struct RouteKeys {
     #[serde(deserialize_with = "values::backends")]
     upstream: Vec<UpstreamAddress>,
     upstream_ca: Option<PathBuf>,
+    http: Option<HttpKey>,
+    streams_max: Option<NonZeroUsize>,
+    ping_every: Option<Time>,
     connect_time_max: Option<Time>,
     first_byte_time_max: Option<Time>,
     idle_time_max: Option<Time>,
@@ -41,6 +44,12 @@ pub struct RouteKeys {
 }
 
 impl RouteKeys {
+    /// The keys that only backends with HTTP/2 have.
+    pub(super) fn of_http2(&self) -> Option<&'static str> {
+        let streams_max = self.streams_max.map(|_| "streams-max");
+        streams_max.or(self.ping_every.as_ref().map(|_| "ping-every"))
+    }
+
     /// The options of the backends.
     pub(super) fn options(self) -> UpstreamOptions {
         let defaults = UpstreamOptions::default();
@@ -54,6 +63,9 @@ impl RouteKeys {
         UpstreamOptions {
             backends: self.upstream,
             authorities: self.upstream_ca,
+            http: self.http.map_or(defaults.http, |http| http.0),
+            streams_max: count(self.streams_max, defaults.streams_max),
+            ping_every: self.ping_every.map(|time| time.0),
             connect_time_max: time(self.connect_time_max, defaults.connect_time_max),
             first_byte_time_max: time(self.first_byte_time_max, defaults.first_byte_time_max),
             idle_time_max: time(self.idle_time_max, defaults.idle_time_max),

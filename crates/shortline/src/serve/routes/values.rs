@@ -7,7 +7,7 @@ use std::time::Duration;
 use http::uri::PathAndQuery;
 use serde::{Deserialize, Deserializer, de};
 use shortline_sched::units::{Size, Span};
-use shortline_web::proxy::UpstreamAddress;
+use shortline_web::proxy::{HttpVersion, UpstreamAddress};
 
 /// hyper's parser needs this much.
 const HEAD_BYTES_MIN: u64 = 8 << 10;
@@ -43,6 +43,23 @@ impl FromStr for HealthPath {
             Ok(path) if text.starts_with('/') => Ok(Self(path)),
             _ => Err(ValueError::HealthPath(text.to_owned())),
         }
+    }
+}
+
+/// The version of HTTP that backends are spoken to in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HttpKey(pub HttpVersion);
+
+impl FromStr for HttpKey {
+    type Err = ValueError;
+
+    fn from_str(text: &str) -> Result<Self, ValueError> {
+        Ok(Self(match text {
+            "1" => HttpVersion::One,
+            "2" => HttpVersion::Two,
+            "auto" => HttpVersion::Auto,
+            _ => return Err(ValueError::Http(text.to_owned())),
+        }))
     }
 }
 
@@ -114,6 +131,7 @@ macro_rules! checked {
 
 from_text!(RoutePath);
 from_text!(HealthPath);
+from_text!(HttpKey);
 checked!(Time, Span);
 checked!(HeadSize, Size);
 
@@ -128,6 +146,9 @@ pub enum ValueError {
     /// Not a path to request.
     #[error("`{0}` is not a path with or without a query: give one such as /health")]
     HealthPath(String),
+    /// Not a version of HTTP.
+    #[error("`{0}` is no version of HTTP: give \"1\", \"2\" or \"auto\"")]
+    Http(String),
     /// A time of 0.
     #[error("must be more than 0, such as 5s")]
     NoTime,

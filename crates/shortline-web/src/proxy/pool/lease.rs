@@ -1,0 +1,228 @@
+//! A connection to a backend while a request has it: all of one in HTTP/1.1, a stream in HTTP/2.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use http::{Request, Response};
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
+use shortline_base::world::Stream;
+use tokio_util::io::InspectReader;
+
+use super::super::error::ProxyError;
+use super::super::http2;
+use super::super::options::UpstreamOptions;
+use super::super::places::Place;
+use super::super::response::{BodyError, ResponseBody};
+use super::super::upload::RequestBody;
+
+/// How long a connection may take to become ready again after a response.
+const READY_TIME_MAX: Duration = Duration::from_secs(1);
+
+/// A connection to a backend.
+pub struct Lease {
+    channel: Channel,
+    /// Whether it has carried another request.
+    pub reused: bool,
+    worker: usize,
+    /// The place of the client that uses the connection. In HTTP/1.1 the socket holds it too. Empty
+    /// while idle.
+    place: Arc<Mutex<Option<Place>>>,
+}
+
+enum Channel {
+    Http1 {
+        sender: SendRequest<RequestBody>,
+        received: Arc<AtomicU64>,
+        received_before: u64,
+    },
+    Http2(http2::Stream),
+}
+
+/// Why a request has no response.
+pub struct Unanswered {
+    /// The request, if the backend has certainly not processed it.
+    pub request: Option<Request<RequestBody>>,
+    /// Whether nothing of a response came, so that an idempotent request may be sent again.
+    pub may_be_repeated: bool,
+    /// Whether the backend has refused the request and would refuse it again.
+    pub refused: bool,
+    /// The reason.
+    pub error: BodyError,
+}
+
+impl Lease {
+    /// A new connection that speaks HTTP/1.1.
+    ///
+    /// # Errors
+    /// [`ProxyError::Broken`]
+    pub async fn http1(
+        stream: Box<dyn Stream>,
+        worker: usize,
+        place: Option<Place>,
+        options: &UpstreamOptions,
+    ) -> Result<Self, ProxyError> {
+        let received = Arc::new(AtomicU64::new(0));
+        let counted = Arc::clone(&received);
+        let place = Arc::new(Mutex::new(place));
+        let held = Arc::clone(&place);
+        // The socket holds its place in the pool and counts what comes.
+        let socket = InspectReader::new(stream, move |bytes: &[u8]| {
+            let _held = &held;
+            counted.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        });
+        let (sender, connection) = http1::Builder::new()
+            .max_buf_size(options.response_head_bytes_max)
+            .max_headers(options.response_fields_max)
+            .handshake(TokioIo::new(socket))
+            .await
+            .map_err(|error| ProxyError::Broken(error.into()))?;
+        tokio::spawn(async move {
+            // Whoever waits for the response gets the error.
+            let _ = connection.with_upgrades().await;
+        });
+        Ok(Self {
+            channel: Channel::Http1 {
+                sender,
+                received,
+                received_before: 0,
+            },
+            reused: false,
+            worker,
+            place,
+        })
+    }
+
+    /// A stream of a connection that speaks HTTP/2.
+    pub fn http2(stream: http2::Stream, worker: usize, reused: bool, place: Option<Place>) -> Self {
+        Self {
+            channel: Channel::Http2(stream),
+            reused,
+            worker,
+            place: Arc::new(Mutex::new(place)),
+        }
+    }
+
+    /// Sends `request` and waits for the response's head.
+    ///
+    /// # Errors
+    /// [`Unanswered`]
+    pub async fn send(
+        &mut self,
+        request: Request<RequestBody>,
+    ) -> Result<Response<ResponseBody>, Unanswered> {
+        match &mut self.channel {
+            Channel::Http1 {
+                sender,
+                received,
+                received_before,
+            } => {
+                let sent = sender.try_send_request(request).await;
+                sent.map(|response| response.map(ResponseBody::Http1))
+                    .map_err(|mut error| Unanswered {
+                        request: error.take_message(),
+                        may_be_repeated: received.load(Ordering::Relaxed) == *received_before,
+                        refused: false,
+                        error: error.into_error().into(),
+                    })
+            }
+            Channel::Http2(stream) => {
+                let sent = stream.send(request).await;
+                sent.map_err(|unanswered| Unanswered {
+                    request: unanswered.request.map(|request| *request),
+                    may_be_repeated: unanswered.connection_ends,
+                    refused: !unanswered.connection_ends,
+                    error: unanswered.error,
+                })
+            }
+        }
+    }
+
+    /// Notes that an answer is late.
+    pub fn doubt(&self) {
+        if let Channel::Http2(stream) = &self.channel {
+            stream.doubt();
+        }
+    }
+
+    /// Whether it is a stream of HTTP/2.
+    pub fn is_http2(&self) -> bool {
+        matches!(self.channel, Channel::Http2(_))
+    }
+
+    /// The connection whose stream it is.
+    pub fn http2_connection(&self) -> Option<&Arc<http2::Connection>> {
+        match &self.channel {
+            Channel::Http1 { .. } => None,
+            Channel::Http2(stream) => Some(stream.connection()),
+        }
+    }
+
+    /// Who uses it, or did last.
+    pub fn worker(&self) -> usize {
+        self.worker
+    }
+
+    /// Whether it can carry a request.
+    pub fn is_ready(&self) -> bool {
+        match &self.channel {
+            Channel::Http1 { sender, .. } => sender.is_ready(),
+            Channel::Http2(stream) => stream.connection().is_open(),
+        }
+    }
+
+    /// Whether it is certainly of no more use.
+    pub fn is_closed(&self) -> bool {
+        match &self.channel {
+            Channel::Http1 { sender, .. } => sender.is_closed(),
+            Channel::Http2(stream) => !stream.connection().is_open(),
+        }
+    }
+
+    /// Waits until the connection has ended its exchange.
+    pub async fn becomes_ready(&mut self) -> bool {
+        let Channel::Http1 { sender, .. } = &mut self.channel else {
+            return true;
+        };
+        let ready = tokio::time::timeout(READY_TIME_MAX, sender.ready()).await;
+        matches!(ready, Ok(Ok(())))
+    }
+
+    /// The same connection for the next request, by `worker`.
+    pub fn again(mut self, worker: usize) -> Self {
+        if let Channel::Http1 {
+            received,
+            received_before,
+            ..
+        } = &mut self.channel
+        {
+            *received_before = received.load(Ordering::Relaxed);
+        }
+        Self {
+            reused: true,
+            worker,
+            ..self
+        }
+    }
+
+    /// The same connection, which has no excuse to fail.
+    pub fn into_new(self) -> Self {
+        Self {
+            reused: false,
+            ..self
+        }
+    }
+
+    /// The same connection, for the holder of `place`.
+    pub fn with_place(self, place: Place) -> Self {
+        *self.place.lock() = Some(place);
+        self
+    }
+
+    /// Takes its place from it.
+    pub fn take_place(&self) -> Option<Place> {
+        self.place.lock().take()
+    }
+}

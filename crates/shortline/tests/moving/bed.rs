@@ -25,7 +25,17 @@ pub struct Bed {
     pub theirs: Server,
     /// `shortline serve`.
     pub ours: Server,
-    _folder: TempDir,
+    folder: TempDir,
+}
+
+/// What a move needs before its servers start.
+pub struct Given<'a> {
+    /// The configurations' name in docs/moving.
+    pub name: &'a str,
+    /// The names of its certificate. None: it has none.
+    pub hosts: &'a [&'a str],
+    /// Its applications: the address in the configurations, and that in the test.
+    pub applications: &'a [(&'a str, SocketAddr)],
 }
 
 /// The files below `/srv`.
@@ -56,13 +66,14 @@ impl Files<'_> {
 pub struct Server {
     child: Child,
     plain: SocketAddr,
-    secure: SocketAddr,
+    /// Where it speaks TLS.
+    pub secure: SocketAddr,
     trust: Option<Arc<ClientConfig>>,
 }
 
 impl Bed {
     /// nginx and ours with `NAME.nginx.conf` and `NAME.toml`. `None`: there is no nginx here.
-    pub fn of_nginx(name: &str, hosts: &[&str], files: impl Fn(&Files<'_>)) -> Option<Self> {
+    pub fn of_nginx(given: &Given<'_>, files: impl Fn(&Files<'_>)) -> Option<Self> {
         let program = found("nginx", "/usr/sbin/nginx")?;
         let text = |place: &Place, theirs: &Path| {
             let file = place.folder.join("nginx.conf");
@@ -72,17 +83,11 @@ impl Bed {
             command.arg("-p").arg(place.folder).arg("-c").arg(file);
             command
         };
-        Some(Self::open(
-            name,
-            hosts,
-            files,
-            &format!("{name}.nginx.conf"),
-            text,
-        ))
+        Some(Self::open(given, files, "nginx.conf", text))
     }
 
     /// Caddy and ours with `NAME.caddyfile` and `NAME.toml`. `None`: there is no Caddy here.
-    pub fn of_caddy(name: &str, hosts: &[&str], files: impl Fn(&Files<'_>)) -> Option<Self> {
+    pub fn of_caddy(given: &Given<'_>, files: impl Fn(&Files<'_>)) -> Option<Self> {
         let program = std::env::var_os("CADDY").map(PathBuf::from);
         let program = program.or_else(|| found("caddy", "/usr/bin/caddy"))?;
         let text = |place: &Place, theirs: &Path| {
@@ -99,33 +104,32 @@ impl Bed {
             command.env("XDG_CONFIG_HOME", place.folder);
             command
         };
-        Some(Self::open(
-            name,
-            hosts,
-            files,
-            &format!("{name}.caddyfile"),
-            text,
-        ))
+        Some(Self::open(given, files, "caddyfile", text))
+    }
+
+    /// The certificate of the move's hosts.
+    pub fn certificate(&self, name: &str) -> PathBuf {
+        self.folder.path().join(format!("{name}.crt"))
     }
 
     fn open(
-        name: &str,
-        hosts: &[&str],
+        given: &Given<'_>,
         files: impl Fn(&Files<'_>),
-        theirs: &str,
+        kind: &str,
         command: impl Fn(&Place<'_>, &Path) -> Command,
     ) -> Self {
+        let Given { name, hosts, .. } = given;
         let folder = tempfile::tempdir().unwrap();
         open_to_all(folder.path());
         files(&Files(&folder.path().join("srv")));
         let trust = (!hosts.is_empty()).then(|| certify(folder.path(), name, hosts));
-        let place = Place::new(folder.path());
+        let place = Place::new(folder.path(), given);
         let theirs = Server::start(
-            command(&place, &Path::new(DOCS).join(theirs)),
+            command(&place, &Path::new(DOCS).join(format!("{name}.{kind}"))),
             &place,
             &trust,
         );
-        let place = Place::new(folder.path());
+        let place = Place::new(folder.path(), given);
         let file = folder.path().join("shortline.toml");
         let own = std::fs::read_to_string(Path::new(DOCS).join(format!("{name}.toml"))).unwrap();
         std::fs::write(&file, place.filled(&own)).unwrap();
@@ -135,7 +139,7 @@ impl Bed {
         Self {
             theirs,
             ours,
-            _folder: folder,
+            folder,
         }
     }
 }
@@ -158,10 +162,11 @@ struct Place<'a> {
     folder: &'a Path,
     plain: SocketAddr,
     secure: SocketAddr,
+    applications: &'a [(&'a str, SocketAddr)],
 }
 
 impl<'a> Place<'a> {
-    fn new(folder: &'a Path) -> Self {
+    fn new(folder: &'a Path, given: &Given<'a>) -> Self {
         // An address of this process alone, so that no other test takes its ports.
         let [.., high, low] = std::process::id().to_be_bytes();
         let host = Ipv4Addr::new(127, 78, high, low);
@@ -171,11 +176,16 @@ impl<'a> Place<'a> {
             folder,
             plain,
             secure,
+            applications: given.applications,
         }
     }
 
     fn filled(&self, text: &str) -> String {
         let folder = self.folder.display();
+        let mut text = text.to_owned();
+        for (configured, address) in self.applications {
+            text = text.replace(configured, &address.to_string());
+        }
         text.replace("/srv/", &format!("{folder}/srv/"))
             .replace("/etc/ssl/", &format!("{folder}/"))
             .replace("listen 80", &format!("listen {}", self.plain))
@@ -268,6 +278,14 @@ impl Server {
         }
     }
 
+    /// A connection over TLS for a host.
+    pub fn connect(&self, host: &'static str) -> StreamOwned<ClientConnection, TcpStream> {
+        let trust = self.trust.as_ref().expect("the move has a certificate");
+        let name = ServerName::try_from(host).unwrap();
+        let connection = ClientConnection::new(Arc::clone(trust), name).unwrap();
+        StreamOwned::new(connection, open(self.secure))
+    }
+
     /// What it answers; to a request that is sent again, what it answers then.
     pub fn ask(&self, request: &Request) -> Answer {
         let first = self.exchange(request);
@@ -280,21 +298,9 @@ impl Server {
     }
 
     fn exchange(&self, request: &Request) -> Answer {
-        let address = if request.is_secure {
-            self.secure
-        } else {
-            self.plain
-        };
-        let socket = TcpStream::connect(address).unwrap();
-        socket.set_read_timeout(Some(PATIENCE)).unwrap();
-        socket.set_write_timeout(Some(PATIENCE)).unwrap();
-        let bytes = match &self.trust {
-            Some(trust) if request.is_secure => {
-                let name = ServerName::try_from(request.host).unwrap();
-                let connection = ClientConnection::new(Arc::clone(trust), name).unwrap();
-                all(StreamOwned::new(connection, socket), &request.bytes())
-            }
-            _ => all(socket, &request.bytes()),
+        let bytes = match request.is_secure {
+            true => all(self.connect(request.host), &request.bytes()),
+            false => all(open(self.plain), &request.bytes()),
         };
         Answer::parse(&bytes)
     }
@@ -307,6 +313,13 @@ impl Drop for Server {
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
         let _ = self.child.wait();
     }
+}
+
+fn open(address: SocketAddr) -> TcpStream {
+    let socket = TcpStream::connect(address).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket.set_write_timeout(Some(PATIENCE)).unwrap();
+    socket
 }
 
 /// Sends a request, and reads until the connection ends.

@@ -7,11 +7,12 @@
 #![allow(clippy::unwrap_used)]
 
 mod answer;
+mod applications;
 mod bed;
 mod page;
 
 use answer::{Request, differences};
-use bed::Bed;
+use bed::{Bed, Given};
 
 /// Asks both servers, and tells what they answer differently.
 fn compare(bed: &Bed, requests: &[Request]) {
@@ -26,25 +27,30 @@ fn compare(bed: &Bed, requests: &[Request]) {
     assert!(told.is_empty(), "{}", told.join("\n"));
 }
 
+/// A move without applications.
+fn of_files<'a>(name: &'a str, hosts: &'a [&'a str]) -> Given<'a> {
+    Given {
+        name,
+        hosts,
+        applications: &[],
+    }
+}
+
 #[test]
 fn a_static_blog_from_nginx() {
-    let Some(bed) = Bed::of_nginx(
-        "blog",
-        &["blog.example.org", "www.blog.example.org"],
-        |files| {
-            files
-                .with("blog/index.html", "<h1>Blog</h1>\n")
-                .with("blog/index.xml", "<rss/>\n")
-                .with("blog/2026/spring/index.html", "<p>Spring\n")
-                .with("blog/assets/site.css", "body { margin: 0 }\n".repeat(100))
-                .with("blog/assets/site.css.gz", "packed")
-                .with("blog/assets/photo.jpg", vec![7; 100_000])
-                .with("blog/drafts/next.html", "not yet\n");
-        },
-    ) else {
+    let (blog, www) = ("blog.example.org", "www.blog.example.org");
+    let Some(bed) = Bed::of_nginx(&of_files("blog", &[blog, www]), |files| {
+        files
+            .with("blog/index.html", "<h1>Blog</h1>\n")
+            .with("blog/index.xml", "<rss/>\n")
+            .with("blog/2026/spring/index.html", "<p>Spring\n")
+            .with("blog/assets/site.css", "body { margin: 0 }\n".repeat(100))
+            .with("blog/assets/site.css.gz", "packed")
+            .with("blog/assets/photo.jpg", vec![7; 100_000])
+            .with("blog/drafts/next.html", "not yet\n");
+    }) else {
         return;
     };
-    let (blog, www) = ("blog.example.org", "www.blog.example.org");
     compare(
         &bed,
         &[
@@ -68,7 +74,8 @@ fn a_static_blog_from_nginx() {
 
 #[test]
 fn a_single_page_application_from_caddy() {
-    let Some(bed) = Bed::of_caddy("app", &["app.example.org"], |files| {
+    let app = "app.example.org";
+    let Some(bed) = Bed::of_caddy(&of_files("app", &[app]), |files| {
         files
             .with("app/index.html", "<script src=/assets/app.js></script>\n")
             .with("app/assets/app.js", "console.log(1)\n")
@@ -76,7 +83,6 @@ fn a_single_page_application_from_caddy() {
     }) else {
         return;
     };
-    let app = "app.example.org";
     compare(
         &bed,
         &[
@@ -96,7 +102,7 @@ fn a_single_page_application_from_caddy() {
 #[test]
 fn a_mirror_from_nginx() {
     let large = 64 << 20;
-    let Some(bed) = Bed::of_nginx("mirror", &[], |files| {
+    let Some(bed) = Bed::of_nginx(&of_files("mirror", &[]), |files| {
         files
             .with("mirror/debian/dists/stable/Release", "Origin: Debian\n")
             .with("mirror/debian/pool/a.tar.gz", vec![1; 10_000])

@@ -1,7 +1,8 @@
-"""A service of gRPC and its client, for grpc.rs: both are gRPC's own library, messages are plain bytes.
+"""A service of gRPC and its client, for grpc.rs and the moves: both are gRPC's own library, messages are plain bytes.
 
-    calls.py server          prints its port and serves until its standard input ends
-    calls.py client ADDRESS  tries every kind of call; ends with 0 if all went as they should
+    calls.py server                       prints its port and serves until its standard input ends
+    calls.py client ADDRESS [ROOTS HOST]  tries every kind of call; ends with 0 if all went as they should. With the
+                                          certificate in the file ROOTS, over TLS, as if ADDRESS were HOST
 """
 
 import sys
@@ -75,8 +76,16 @@ def serve():
     server.stop(None)
 
 
-def ask(address):
-    channel = grpc.insecure_channel(address)
+def connect(address, roots=None, host=None):
+    if roots is None:
+        return grpc.insecure_channel(address)
+    with open(roots, "rb") as file:
+        trust = grpc.ssl_channel_credentials(file.read())
+    names = [("grpc.ssl_target_name_override", host), ("grpc.default_authority", host)]
+    return grpc.secure_channel(address, trust, names)
+
+
+def ask(channel):
     limit = {"timeout": PATIENCE_S}
 
     call = channel.unary_unary("/Test/Unary")
@@ -142,4 +151,4 @@ def ask(address):
 if sys.argv[1] == "server":
     serve()
 else:
-    ask(sys.argv[2])
+    ask(connect(*sys.argv[2:]))

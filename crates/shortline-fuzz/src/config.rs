@@ -13,6 +13,7 @@ mod gate {
 mod serve {
     pub mod options;
     pub mod routes {
+        pub mod fastcgi;
         pub mod keys;
         mod values;
     }

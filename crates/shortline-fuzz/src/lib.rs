@@ -12,6 +12,7 @@
 
 mod chunks;
 mod config;
+mod fastcgi;
 mod forwarded;
 mod mysql;
 mod pool;
@@ -36,6 +37,7 @@ pub const TARGETS: &[(&str, Entry)] = &[
     ("distribution", simulations::distribution),
     ("clients", simulations::client_class),
     ("encoding", requests::encoding),
+    ("fastcgi", fastcgi::records),
     ("forwarded", forwarded::field),
     ("mysql", mysql::mysql),
     ("pgbouncer", pool::pgbouncer),

@@ -81,9 +81,8 @@ impl HttpRelay {
     pub fn new(config: HttpConfig, gate: Gate) -> Result<Self, HttpError> {
         let link = Link::new(config.link)?;
         let route = Route {
-            path: "/".to_owned(),
-            upstream: Upstream::open(config.upstream)?,
             admission: Some(Arc::new(GateAdmission::new(gate, config.classifier))),
+            ..Route::new("/".to_owned(), Upstream::open(config.upstream)?)
         };
         let settings = Settings {
             sites: Sites::one(None, Routes::new(vec![route])),

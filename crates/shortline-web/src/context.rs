@@ -2,7 +2,7 @@
 //! from its connection. All other modules build on it.
 
 use std::error::Error;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -75,6 +75,8 @@ pub struct Connection {
     pub watch: Arc<Watch>,
     /// The client's address.
     pub peer: IpAddr,
+    /// Both ends of the connection, the client's first.
+    pub ends: (SocketAddr, SocketAddr),
     /// Whether it came over TLS.
     pub secure: bool,
     /// The number of its TLS session, once there is one.

@@ -43,6 +43,7 @@ use std::sync::Arc;
 pub use cache::{CacheOptions, FileCache};
 pub use file::OpenFile;
 pub use kernel_copy::{KERNEL_COPY_BYTES_MIN, KernelCopy};
+pub(crate) use open::{OpenError, PathKind, Wait};
 pub use plan::{Plan, PlanBody, RequestHead, Segment};
 
 /// What is served of a folder, with sound defaults.
@@ -56,6 +57,22 @@ pub struct FilesOptions {
     pub listing_entries_max: usize,
     /// Whether `.zst`, `.br` and `.gz` siblings are offered. Default: yes.
     pub precompressed: bool,
+    /// How the names of programs end, in capitals or not. They are run, and their text is never served. Default: none.
+    pub programs: Vec<String>,
+}
+
+impl FilesOptions {
+    /// Whether a path names a program.
+    pub(crate) fn is_program(&self, path: &str) -> bool {
+        self.programs.iter().any(|end| ends_with(path, end))
+    }
+}
+
+/// Whether a text ends so, in capitals or not.
+pub(crate) fn ends_with(text: &str, end: &str) -> bool {
+    let start = text.len().checked_sub(end.len());
+    let tail = start.and_then(|start| text.as_bytes().get(start..));
+    tail.is_some_and(|tail| tail.eq_ignore_ascii_case(end.as_bytes()))
 }
 
 impl Default for FilesOptions {
@@ -65,6 +82,7 @@ impl Default for FilesOptions {
             listing: false,
             listing_entries_max: 2000,
             precompressed: true,
+            programs: Vec::new(),
         }
     }
 }
@@ -129,5 +147,20 @@ impl Files {
     /// tokio's blocking pool looks the file up.
     pub async fn respond(&self, head: &RequestHead<'_>, now_ns: u64) -> Plan {
         respond::respond(&self.inner, head, now_ns).await
+    }
+
+    /// What a path relative to the root names, which need not be readable.
+    pub(crate) fn kind(&self, relative: &str, wait: Wait) -> Result<Option<PathKind>, OpenError> {
+        self.inner.kind(relative, wait)
+    }
+
+    /// The names tried in a directory.
+    pub(crate) fn index(&self) -> &[String] {
+        self.inner.index()
+    }
+
+    /// Whether directories are listed.
+    pub(crate) fn lists(&self) -> bool {
+        self.inner.lists()
     }
 }

@@ -25,6 +25,7 @@ mod log;
 mod outgoing;
 mod place;
 mod plaintext;
+pub mod programs;
 pub mod proxy;
 pub mod request;
 mod respond;

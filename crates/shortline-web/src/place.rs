@@ -30,6 +30,8 @@ pub struct Spot {
     rule: Option<usize>,
     /// The target, if it is another than was sent.
     uri: Option<Uri>,
+    /// The target as it was sent, if it is another now.
+    sent: Option<Uri>,
 }
 
 /// Finds where a request is answered.
@@ -56,6 +58,7 @@ pub fn find(connection: &Connection, head: &Parts) -> Place {
         site: number,
         rule,
         uri,
+        sent: None,
     })
 }
 
@@ -99,10 +102,15 @@ impl Spot {
         }
     }
 
+    /// The target as the client sent it, of a request that has been changed.
+    pub fn sent<'a>(&'a self, head: &'a Parts) -> &'a Uri {
+        self.sent.as_ref().unwrap_or(&head.uri)
+    }
+
     /// Makes of the request what its rule says.
     pub fn change(&mut self, connection: &Connection, head: &mut Parts) {
         if let Some(uri) = self.uri.take() {
-            head.uri = uri;
+            self.sent = Some(std::mem::replace(&mut head.uri, uri));
         }
         if let Some(rule) = self.rule(connection) {
             rule.request.apply(&mut head.headers);

@@ -8,6 +8,8 @@
 //! | [`upstream`] | which of several backends, and which of them are up |
 //! | `pool` | connections to one backend, kept alive |
 //! | `http2` | requests as streams of a connection in HTTP/2 |
+//! | `sender` | connections that carry one request at a time |
+//! | [`fastcgi`] | backends that speak FastCGI |
 //! | `places` | how many of them a client may use at once |
 //! | `tls` | which certificate a backend may show |
 //! | [`head`] | header fields in both directions: hop by hop, `Forwarded`, `Host` |
@@ -18,7 +20,7 @@
 //! | `trail` | what is logged of a request that no backend answered well |
 //! | `tunnel` | what follows `101 Switching Protocols` |
 //!
-//! Backends are spoken to in HTTP/1.1, on `hyper`'s connections with a pool of our own, or in HTTP/2,
+//! Backends are spoken to in FastCGI, in HTTP/1.1, on `hyper`'s connections with a pool of our own, or in HTTP/2,
 //! on the h2 crate's. The pool of
 //! `hyper-util` does not tell whether a connection was used before, and that decides whether a
 //! request may be sent again. It also bounds only idle connections.
@@ -30,6 +32,7 @@ mod address;
 pub mod admission;
 mod error;
 mod exchange;
+pub mod fastcgi;
 pub mod head;
 mod http2;
 mod options;
@@ -38,11 +41,14 @@ mod pool;
 mod relay;
 mod response;
 pub mod routes;
+mod sender;
 mod tls;
 mod trail;
 mod tunnel;
 mod upload;
 pub mod upstream;
+
+use std::sync::Arc;
 
 use http::header::{self, HeaderValue};
 use http::request::Parts;
@@ -60,10 +66,11 @@ pub use upload::{ContinueWanted, Http2Body, Received};
 
 use crate::context::Connection;
 use admission::{Applicant, Held};
-use error::ProxyError;
+use error::{ProxyError, UploadError};
 use head::Forwarding;
 use routes::Route;
 use upload::RequestBody;
+use upstream::Upstream;
 
 /// A response from a backend whose head has arrived.
 pub struct Proxied {
@@ -116,11 +123,28 @@ pub async fn ask(
     let method = head.method.clone();
     let upgrade = head::upgrade_asked(&head);
     let body = RequestBody::new(body, &head, &held, &upstream.options)?;
+    let body = match upstream.options.speak_fastcgi() {
+        true => measured(body, upstream).await?,
+        false => body,
+    };
     let body_bytes = body.size_hint().exact();
     let head = head::to_backend(head, body_bytes, upgrade.as_ref(), &forwarding);
     let request = Request::from_parts(head, body);
     let answer = exchange::exchange(upstream, connection.worker, client, request, trail).await?;
     proxied(answer, &method, upgrade, held).await
+}
+
+/// The body with its length, which FastCGI needs before it (RFC 3875, 4.1.2).
+async fn measured(body: RequestBody, upstream: &Upstream) -> Result<RequestBody, UploadError> {
+    if body.size_hint().exact().is_some() {
+        return Ok(body);
+    }
+    let options = &upstream.options;
+    let upload = Arc::clone(body.upload());
+    let all_bytes = upstream.buffered_bytes();
+    let measured = body.measured(options.held_bytes_max, all_bytes, options.buffers_bytes_max);
+    let measured = upload.awaiting(options, measured).await;
+    measured.unwrap_or(Err(UploadError::Stalled))
 }
 
 async fn proxied(

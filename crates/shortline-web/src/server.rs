@@ -120,7 +120,8 @@ impl Server {
     /// Serves one connection that was accepted elsewhere, such as in a simulated world. It runs on
     /// the runtime of the caller.
     pub fn take(&self, halves: Halves, peer: IpAddr, local: IpAddr) {
-        take(&self.shared, 0, halves, (peer, local), None);
+        let ends = (SocketAddr::new(peer, 0), SocketAddr::new(local, 0));
+        take(&self.shared, 0, halves, ends, None);
     }
 
     /// Enforces the time limits until it is dropped. [`Server::run`] does so by itself.
@@ -237,8 +238,7 @@ impl Taker {
     fn take(&self, socket: TcpStream, peer: SocketAddr, tls: Option<Arc<rustls::ServerConfig>>) {
         // A socket that has no address has already been reset.
         if let Ok(local) = socket.local_addr() {
-            let ends = (peer.ip(), local.ip());
-            take(&self.shared, self.worker, socket.into(), ends, tls);
+            take(&self.shared, self.worker, socket.into(), (peer, local), tls);
         }
     }
 
@@ -254,12 +254,12 @@ fn take(
     shared: &Arc<Shared>,
     worker: usize,
     Halves { receiving, sending }: Halves,
-    (peer, local): (IpAddr, IpAddr),
+    ends: (SocketAddr, SocketAddr),
     tls: Option<Arc<rustls::ServerConfig>>,
 ) {
     shared.connections.fetch_add(1, Ordering::Relaxed);
     let settings = shared.active();
-    let peer = peer.to_canonical();
+    let (peer, local) = (ends.0.ip().to_canonical(), ends.1.ip());
     let transport = || settings.link.transport(sending, peer, local);
     let per_address_max = settings.limits.connections_per_address_max;
     let Some(registration) = shared.registry.register(peer, per_address_max, transport) else {
@@ -271,6 +271,7 @@ fn take(
         watch: Arc::clone(registration.watch.member()),
         settings,
         peer,
+        ends,
         secure: tls.is_some(),
         session: OnceLock::new(),
         shown: OnceLock::new(),

@@ -419,11 +419,7 @@ fn settings(
     let settings = Settings {
         sites: Sites::one(
             Some(files),
-            Routes::new(vec![Route {
-                path: "/app".to_owned(),
-                upstream: Arc::clone(&upstream),
-                admission: None,
-            }]),
+            Routes::new(vec![Route::new("/app".to_owned(), Arc::clone(&upstream))]),
         ),
         limits: LIMITS,
         clients: Clients::default(),

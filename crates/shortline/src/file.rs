@@ -63,6 +63,16 @@ impl Keys for File {
             "a `[[route]]`, or a `[[site.rule]]` with `path`",
         ),
         ("proxy_pass", "`upstream` of a `[[route]]`"),
+        (
+            "fastcgi_pass",
+            "`upstream = [\"fastcgi:///run/php/php-fpm.sock\"]` of a `[[route]]`",
+        ),
+        (
+            "php_fastcgi",
+            "`upstream = [\"fastcgi:///run/php/php-fpm.sock\"]` of a `[[route]]`",
+        ),
+        ("fastcgi_param", "`variables` of a `[route.fastcgi]`"),
+        ("fastcgi_index", "`index` of a `[route.fastcgi]`"),
         ("reverse_proxy", "`upstream` of a `[[route]]`"),
         ("server", "a `[[site]]`"),
         ("server_name", "`names` of a `[[site]]`"),

@@ -10,7 +10,7 @@ use super::cache::{BELIEVED_NS, EntryCache, FileCache};
 use super::encoding::Coding;
 use super::entry::{Entry, Kind, Stamp, Variant};
 use super::file::OpenFile;
-use super::open::{OpenError, Opened, Root, Wait};
+use super::open::{OpenError, Opened, PathKind, Root, Wait};
 use super::paths::FilePath;
 use super::{FilesError, FilesOptions, listing};
 
@@ -47,6 +47,21 @@ impl Lookup {
         })
     }
 
+    /// What a path below the root names, which need not be readable.
+    pub(super) fn kind(&self, relative: &str, wait: Wait) -> Result<Option<PathKind>, OpenError> {
+        self.root.kind(relative, wait)
+    }
+
+    /// The names tried in a directory.
+    pub(super) fn index(&self) -> &[String] {
+        &self.options.index
+    }
+
+    /// Whether directories are listed.
+    pub(super) fn lists(&self) -> bool {
+        self.options.listing
+    }
+
     /// What `path` names at `now_ns`, or named at most [`BELIEVED_NS`] before.
     pub(super) fn find(
         &self,
@@ -54,6 +69,9 @@ impl Lookup {
         path: &FilePath<'_>,
         wait: Wait,
     ) -> Result<Found, OpenError> {
+        if self.options.is_program(path.as_str()) {
+            return Err(OpenError::NotFound);
+        }
         let known = self.cache.get(path.as_str());
         if let Some(entry) = known
             .as_ref()
@@ -103,7 +121,8 @@ impl Lookup {
         now_ns: u64,
         wait: Wait,
     ) -> Result<Found, OpenError> {
-        for index in &self.options.index {
+        let served = |index: &&String| !self.options.is_program(index);
+        for index in self.options.index.iter().filter(served) {
             let name = format!("{}/{index}", path.relative());
             match self.root.get(&name, wait) {
                 Ok(Opened::Directory(_)) | Err(OpenError::NotFound) => {}

@@ -39,9 +39,18 @@ pub(super) struct Root {
 
 /// Whether the calling thread may wait for a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wait {
+pub(crate) enum Wait {
     Never,
     Allowed,
+}
+
+/// What a path names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PathKind {
+    /// A regular file.
+    File,
+    /// A folder.
+    Directory,
 }
 
 /// Something that may be served.
@@ -53,7 +62,7 @@ pub(super) enum Opened {
 
 /// Why nothing can be served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum OpenError {
+pub(crate) enum OpenError {
     /// Only with [`Wait::Never`]: try again on a thread that may wait.
     WouldBlock,
     NotFound,
@@ -77,7 +86,7 @@ impl Root {
             knows_cached: true,
             failures: Mutex::default(),
         };
-        match root.openat2(".", ResolveFlags::CACHED) {
+        match root.openat2(".", OFlags::PATH, ResolveFlags::CACHED) {
             // EINVAL: before 5.12. EAGAIN cannot happen here; it would only mean that waiting is
             // needed.
             Err(Errno::INVAL) => root.knows_cached = false,
@@ -90,17 +99,46 @@ impl Root {
             }
             _ => {}
         }
-        root.openat2(".", ResolveFlags::empty())
+        root.openat2(".", OFlags::RDONLY, ResolveFlags::empty())
             .map_err(root_error)?;
         Ok(root)
     }
 
     /// Opens a path relative to the root for reading.
     pub(super) fn get(&self, relative: &str, wait: Wait) -> Result<Opened, OpenError> {
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let (fd, stat) = self.find(relative, flags, wait)?;
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => Ok(Opened::File { fd, stat }),
+            FileType::Directory => Ok(Opened::Directory(fd)),
+            _ => Err(OpenError::NotFound),
+        }
+    }
+
+    /// What a path relative to the root names, which need not be readable. `None`: nothing that is served.
+    pub(super) fn kind(&self, relative: &str, wait: Wait) -> Result<Option<PathKind>, OpenError> {
+        let stat = match self.find(relative, OFlags::PATH, wait) {
+            Ok((_, stat)) => stat,
+            Err(OpenError::NotFound) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        Ok(match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => Some(PathKind::File),
+            FileType::Directory => Some(PathKind::Directory),
+            _ => None,
+        })
+    }
+
+    fn find(
+        &self,
+        relative: &str,
+        flags: OFlags,
+        wait: Wait,
+    ) -> Result<(OwnedFd, Stat), OpenError> {
         let fd = match wait {
             Wait::Never if !self.knows_cached => return Err(OpenError::WouldBlock),
-            Wait::Never => self.openat2(relative, ResolveFlags::CACHED),
-            Wait::Allowed => self.open_patiently(relative),
+            Wait::Never => self.openat2(relative, flags, ResolveFlags::CACHED),
+            Wait::Allowed => self.open_patiently(relative, flags),
         };
         let failed = |errno| {
             let error = OpenError::from(errno, wait);
@@ -109,11 +147,7 @@ impl Root {
         };
         let fd = fd.map_err(failed)?;
         let stat = fstat(&fd).map_err(failed)?;
-        match FileType::from_raw_mode(stat.st_mode) {
-            FileType::RegularFile => Ok(Opened::File { fd, stat }),
-            FileType::Directory => Ok(Opened::Directory(fd)),
-            _ => Err(OpenError::NotFound),
-        }
+        Ok((fd, stat))
     }
 
     /// Logs an error that is not a client's fault.
@@ -129,10 +163,10 @@ impl Root {
         }
     }
 
-    fn open_patiently(&self, relative: &str) -> Result<OwnedFd, Errno> {
+    fn open_patiently(&self, relative: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
         let mut result = Err(Errno::AGAIN);
         for _ in 0..TRIES_MAX {
-            result = self.openat2(relative, ResolveFlags::empty());
+            result = self.openat2(relative, flags, ResolveFlags::empty());
             if !matches!(result, Err(Errno::AGAIN | Errno::INTR)) {
                 break;
             }
@@ -140,8 +174,13 @@ impl Root {
         result
     }
 
-    fn openat2(&self, relative: &str, resolve: ResolveFlags) -> Result<OwnedFd, Errno> {
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    fn openat2(
+        &self,
+        relative: &str,
+        flags: OFlags,
+        resolve: ResolveFlags,
+    ) -> Result<OwnedFd, Errno> {
+        let flags = flags | OFlags::CLOEXEC;
         let resolve = resolve | ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
         openat2(&self.fd, relative, flags, Mode::empty(), resolve)
     }
@@ -149,7 +188,7 @@ impl Root {
 
 impl OpenError {
     /// The status of the response.
-    pub(super) fn status(self) -> StatusCode {
+    pub(crate) fn status(self) -> StatusCode {
         match self {
             OpenError::NotFound => StatusCode::NOT_FOUND,
             OpenError::Forbidden => StatusCode::FORBIDDEN,

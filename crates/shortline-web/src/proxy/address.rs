@@ -1,5 +1,6 @@
 //! Where a backend is: `host:port`, `https://host:port` if it speaks TLS, `h2c://host:port` if it speaks
-//! HTTP/2 without TLS, or `unix:/path` for a socket in the file system.
+//! HTTP/2 without TLS, or `unix:/path` for a socket in the file system; `fastcgi://host:port` or
+//! `fastcgi:///path` if it speaks FastCGI.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -31,13 +32,30 @@ pub enum UpstreamAddress {
     },
     /// A socket in the file system.
     Unix(PathBuf),
+    /// A host and a port where FastCGI is spoken.
+    FastCgiTcp {
+        /// The host; an IPv6 address without its brackets.
+        host: String,
+        /// The port.
+        port: u16,
+    },
+    /// A socket in the file system where FastCGI is spoken.
+    FastCgiUnix(PathBuf),
+}
+
+impl UpstreamAddress {
+    /// Whether FastCGI is spoken there.
+    pub fn speaks_fastcgi(&self) -> bool {
+        matches!(self, Self::FastCgiTcp { .. } | Self::FastCgiUnix(_))
+    }
 }
 
 /// A text that is no backend's address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "upstream `{text}`: {problem}; give host:port such as 127.0.0.1:9000, https://app:443, \
-     h2c://127.0.0.1:50051, or unix:/run/app.sock"
+     h2c://127.0.0.1:50051, unix:/run/app.sock, or for FastCGI fastcgi:///run/php.sock or \
+     fastcgi://127.0.0.1:9000"
 )]
 pub struct AddressError {
     text: String,
@@ -48,8 +66,11 @@ impl UpstreamAddress {
     /// Its host, by which its certificate is checked. A socket in the file system has none.
     pub fn host(&self) -> Option<&str> {
         match self {
-            Self::Tcp { host, .. } | Self::Tls { host, .. } | Self::H2c { host, .. } => Some(host),
-            Self::Unix(_) => None,
+            Self::Tcp { host, .. }
+            | Self::Tls { host, .. }
+            | Self::H2c { host, .. }
+            | Self::FastCgiTcp { host, .. } => Some(host),
+            Self::Unix(_) | Self::FastCgiUnix(_) => None,
         }
     }
 }
@@ -73,7 +94,13 @@ fn parse(text: &str) -> Result<UpstreamAddress, &'static str> {
             Err("the socket's path must be absolute")
         };
     }
-    let (scheme, address) = ["https://", "h2c://", "http://"]
+    if let Some(path) = text.strip_prefix("fastcgi://")
+        && path.len() > 1
+        && path.starts_with('/')
+    {
+        return Ok(UpstreamAddress::FastCgiUnix(path.into()));
+    }
+    let (scheme, address) = ["https://", "h2c://", "fastcgi://", "http://"]
         .into_iter()
         .find_map(|scheme| Some((scheme, text.strip_prefix(scheme)?)))
         .unwrap_or(("http://", text));
@@ -93,6 +120,7 @@ fn parse(text: &str) -> Result<UpstreamAddress, &'static str> {
             Ok(match scheme {
                 "https://" => UpstreamAddress::Tls { host, port },
                 "h2c://" => UpstreamAddress::H2c { host, port },
+                "fastcgi://" => UpstreamAddress::FastCgiTcp { host, port },
                 _ => UpstreamAddress::Tcp { host, port },
             })
         }
@@ -113,6 +141,11 @@ impl fmt::Display for UpstreamAddress {
                 write_authority(formatter, host, *port)
             }
             Self::Unix(path) => write!(formatter, "unix:{}", path.display()),
+            Self::FastCgiTcp { host, port } => {
+                formatter.write_str("fastcgi://")?;
+                write_authority(formatter, host, *port)
+            }
+            Self::FastCgiUnix(path) => write!(formatter, "fastcgi://{}", path.display()),
         }
     }
 }
@@ -140,6 +173,9 @@ mod tests {
             ("https://[::1]:8443", "https://[::1]:8443"),
             ("h2c://app.internal:50051/", "h2c://app.internal:50051"),
             ("unix:/run/app.sock", "unix:/run/app.sock"),
+            ("fastcgi://[::1]:9000", "fastcgi://[::1]:9000"),
+            ("fastcgi://php:9000/", "fastcgi://php:9000"),
+            ("fastcgi:///run/php.sock", "fastcgi:///run/php.sock"),
         ] {
             let address: UpstreamAddress = text.parse().unwrap();
             assert_eq!(address.to_string(), written);
@@ -158,6 +194,9 @@ mod tests {
             "https://app",
             "h2c://app",
             "unix:run/app.sock",
+            "fastcgi://php",
+            "fastcgi:///",
+            "fastcgi://php:9000/path",
             "user@app:80",
             "http://app:80/path",
             "a b:80",

@@ -8,6 +8,7 @@ use http::{Method, StatusCode};
 
 use shortline_sched::admission::Refusal;
 
+use super::fastcgi::FastCgiError;
 use super::head::Ambiguous;
 use super::response::BodyError;
 use crate::files::Plan;
@@ -72,12 +73,14 @@ impl ProxyError {
             Self::Refused(_) | Self::NoneUp | Self::Busy { .. } | Self::StreamRefused { .. } => {
                 StatusCode::SERVICE_UNAVAILABLE
             }
+            Self::Broken(error) if is_overload(error) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Connect { .. } | Self::Broken(_) | Self::UpgradeUnasked => {
                 StatusCode::BAD_GATEWAY
             }
             Self::Late { .. } => StatusCode::GATEWAY_TIMEOUT,
             Self::Upload(UploadError::TooLarge { .. }) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Upload(UploadError::Stalled) => StatusCode::REQUEST_TIMEOUT,
+            Self::Upload(UploadError::Unmeasured { .. }) => StatusCode::LENGTH_REQUIRED,
             Self::Upload(UploadError::Abandoned | UploadError::Client(_)) => {
                 StatusCode::BAD_REQUEST
             }
@@ -94,6 +97,12 @@ impl ProxyError {
     }
 }
 
+/// Whether a backend that is there has too much to do.
+fn is_overload(error: &BodyError) -> bool {
+    let error = error.downcast_ref::<FastCgiError>();
+    error.is_some_and(FastCgiError::is_overload)
+}
+
 /// Why a request's body did not reach the backend.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UploadError {
@@ -102,6 +111,14 @@ pub enum UploadError {
     TooLarge {
         /// The most bytes allowed.
         bytes_max: u64,
+    },
+    /// The backend must know its length before, and it is too long to be held until that is known.
+    #[error(
+        "the request's body has no Content-Length, which the backend needs, and more than {bytes_max} bytes or many others are held"
+    )]
+    Unmeasured {
+        /// The most bytes held of one.
+        bytes_max: usize,
     },
     /// The client stopped sending.
     #[error("the client stopped in the middle of the request's body")]

@@ -22,6 +22,7 @@ use tokio::time::Instant;
 
 use super::error::ProxyError;
 use super::error::UploadError;
+use super::fastcgi::Call;
 use super::pool::{Backend, Lease, Outstanding};
 use super::response::ResponseBody;
 use super::trail::Trail;
@@ -218,6 +219,9 @@ fn copy(request: &Request<RequestBody>) -> Request<RequestBody> {
     *copy.method_mut() = request.method().clone();
     *copy.uri_mut() = request.uri().clone();
     *copy.headers_mut() = request.headers().clone();
+    if let Some(call) = request.extensions().get::<Call>() {
+        copy.extensions_mut().insert(call.clone());
+    }
     copy
 }
 

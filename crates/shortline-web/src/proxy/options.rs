@@ -54,6 +54,9 @@ pub struct UpstreamOptions {
     pub idle_connection_time_max: Duration,
     /// Bytes of a request's body, which is never held as a whole. Default 1 GiB.
     pub request_bytes_max: u64,
+    /// Bytes of a request's body that are held until its length is known, if a backend must know that before. Default 1
+    /// MiB.
+    pub held_bytes_max: usize,
     /// Bytes of a response's head; at least 8192. Default 64 KiB.
     pub response_head_bytes_max: usize,
     /// Header fields of a response. Default 100.
@@ -77,6 +80,13 @@ pub struct UpstreamOptions {
     pub trust_forwarded: bool,
 }
 
+impl UpstreamOptions {
+    /// Whether the backends speak FastCGI.
+    pub fn speak_fastcgi(&self) -> bool {
+        self.backends.iter().any(UpstreamAddress::speaks_fastcgi)
+    }
+}
+
 impl Default for UpstreamOptions {
     fn default() -> Self {
         Self {
@@ -94,6 +104,7 @@ impl Default for UpstreamOptions {
             idle_connections_max: 32,
             idle_connection_time_max: Duration::from_secs(30),
             request_bytes_max: 1 << 30,
+            held_bytes_max: 1 << 20,
             response_head_bytes_max: 64 * 1024,
             response_fields_max: 100,
             buffer_bytes_max: 256 * 1024,

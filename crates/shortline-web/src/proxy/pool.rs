@@ -26,6 +26,7 @@ use tokio::time::timeout;
 
 use super::address::UpstreamAddress;
 use super::error::ProxyError;
+use super::fastcgi::Complaints;
 use super::http2;
 use super::options::{HttpVersion, UpstreamOptions};
 use super::places::{Place, Places};
@@ -59,6 +60,7 @@ pub struct Backend {
     /// Set if the address asks for TLS.
     tls: Option<Connector>,
     options: Arc<UpstreamOptions>,
+    complaints: Arc<Complaints>,
     idle: Mutex<Vec<Idle>>,
     /// The connections of HTTP/2.
     shared: Mutex<Vec<Arc<http2::Connection>>>,
@@ -102,10 +104,12 @@ impl Backend {
         tls: Option<Connector>,
         options: &Arc<UpstreamOptions>,
     ) -> Arc<Self> {
+        let complaints = Complaints::new(address.to_string());
         Arc::new(Self {
             address,
             tls,
             options: Arc::clone(options),
+            complaints: Arc::new(complaints),
             idle: Mutex::default(),
             shared: Mutex::default(),
             opening: tokio::sync::Mutex::default(),
@@ -197,6 +201,9 @@ impl Backend {
     /// The versions of HTTP to ask for.
     fn offer(&self, upgrade: bool) -> Offer {
         match (&self.address, self.options.http) {
+            (UpstreamAddress::FastCgiTcp { .. } | UpstreamAddress::FastCgiUnix(_), _) => {
+                Offer::Http1
+            }
             (UpstreamAddress::H2c { .. }, _) | (_, HttpVersion::Two) => Offer::Http2,
             (_, HttpVersion::One) => Offer::Http1,
             (UpstreamAddress::Tls { .. }, HttpVersion::Auto) if !upgrade => Offer::Either,
@@ -251,7 +258,8 @@ impl Backend {
             .map_err(|e| self.unreachable(e))?;
         self.connections_total.fetch_add(1, Ordering::Relaxed);
         if !is_http2 {
-            return Lease::http1(stream, worker, place, &self.options).await;
+            let complaints = self.address.speaks_fastcgi().then_some(&self.complaints);
+            return Lease::alone(stream, worker, place, &self.options, complaints).await;
         }
         let secure = self.tls.is_some();
         let begun = http2::Connection::begin(stream, secure, &self.options);
@@ -282,7 +290,7 @@ impl Backend {
             return Ok((connecting.await?, is_http2));
         }
         Ok(match (&self.address, &self.tls) {
-            (UpstreamAddress::Unix(path), _) => {
+            (UpstreamAddress::Unix(path) | UpstreamAddress::FastCgiUnix(path), _) => {
                 (Box::new(UnixStream::connect(path).await?), is_http2)
             }
             (UpstreamAddress::Tls { host, port }, Some(tls)) => {
@@ -296,9 +304,12 @@ impl Backend {
             (UpstreamAddress::Tls { .. }, None) => {
                 return Err(io::Error::other("TLS was not set up"));
             }
-            (UpstreamAddress::Tcp { host, port } | UpstreamAddress::H2c { host, port }, _) => {
-                (Box::new(open_tcp(host, *port).await?), is_http2)
-            }
+            (
+                UpstreamAddress::Tcp { host, port }
+                | UpstreamAddress::H2c { host, port }
+                | UpstreamAddress::FastCgiTcp { host, port },
+                _,
+            ) => (Box::new(open_tcp(host, *port).await?), is_http2),
         })
     }
 

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 
+use super::fastcgi;
 use super::http2::StreamBody;
 
 /// What broke a response off.
@@ -19,6 +20,8 @@ pub enum ResponseBody {
     Http1(Incoming),
     /// HTTP/2.
     Http2(StreamBody),
+    /// FastCGI.
+    FastCgi(fastcgi::Body),
 }
 
 impl Body for ResponseBody {
@@ -32,6 +35,7 @@ impl Body for ResponseBody {
         match self.get_mut() {
             Self::Http1(body) => Pin::new(body).poll_frame(context).map_err(Into::into),
             Self::Http2(body) => body.poll_frame(context).map_err(Into::into),
+            Self::FastCgi(body) => Pin::new(body).poll_frame(context).map_err(Into::into),
         }
     }
 
@@ -39,6 +43,7 @@ impl Body for ResponseBody {
         match self {
             Self::Http1(body) => body.is_end_stream(),
             Self::Http2(body) => body.is_end_stream(),
+            Self::FastCgi(body) => body.is_end_stream(),
         }
     }
 
@@ -46,6 +51,7 @@ impl Body for ResponseBody {
         match self {
             Self::Http1(body) => body.size_hint(),
             Self::Http2(body) => body.size_hint(),
+            Self::FastCgi(body) => body.size_hint(),
         }
     }
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::admission::Admission;
 use super::upstream::Upstream;
+use crate::programs::Programs;
 
 /// Where requests of one path prefix go.
 #[derive(Clone)]
@@ -18,6 +19,20 @@ pub struct Route {
     pub upstream: Arc<Upstream>,
     /// Who decides when a request may go. `None`: it goes at once.
     pub admission: Option<Arc<dyn Admission>>,
+    /// Which program answers, if the backends run programs of a folder (FastCGI).
+    pub programs: Option<Arc<Programs>>,
+}
+
+impl Route {
+    /// A route whose requests go at once, and whose backends need no folder.
+    pub fn new(path: String, upstream: Arc<Upstream>) -> Self {
+        Self {
+            path,
+            upstream,
+            admission: None,
+            programs: None,
+        }
+    }
 }
 
 /// All routes.
@@ -34,6 +49,15 @@ impl Routes {
     /// The route of a path. `None`: the path names a file.
     pub fn find(&self, path: &str) -> Option<&Route> {
         self.0.iter().find(|route| is_below(path, &route.path))
+    }
+
+    /// The routes, each changed.
+    ///
+    /// # Errors
+    /// The first of `change`.
+    pub fn map<E>(&self, change: impl FnMut(Route) -> Result<Route, E>) -> Result<Self, E> {
+        let changed: Result<Vec<Route>, E> = self.0.iter().cloned().map(change).collect();
+        changed.map(Self)
     }
 
     /// The upstream of each route.

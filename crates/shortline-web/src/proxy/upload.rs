@@ -4,6 +4,8 @@
 //! - The backend answers `Expect: 100-continue`. Reading from the client would tell it to go on. So
 //!   nothing is read until the backend has said so, or has said nothing for a second.
 //! - The permit is paused while we wait for the client (`admission`).
+//! - A backend that must know the length before (FastCGI) gets a body of unknown length when it has ended. Until then it is held,
+//!   within a limit.
 //! - The body ends with an error, never as a short body, if it is too large, if the client is
 //!   silent for too long, or if the response ends first. The backend's connection then closes.
 
@@ -12,6 +14,7 @@ mod progress;
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
@@ -19,6 +22,7 @@ use h2::RecvStream;
 use http::header;
 use http::request::Parts;
 use http_body::{Body, Frame, SizeHint};
+use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use tokio::sync::Notify;
 
@@ -35,6 +39,16 @@ pub enum Received {
     Http1(Incoming),
     /// HTTP/2.
     Http2(Http2Body),
+    /// All of it, for a backend that must know the length.
+    Whole(Whole),
+}
+
+/// A body that is held, counted as long as it is.
+pub struct Whole {
+    pieces: VecDeque<Bytes>,
+    counted_bytes: usize,
+    /// Held bytes of all requests and responses of the upstream.
+    all_bytes: Arc<AtomicUsize>,
 }
 
 /// A request's body in HTTP/2.
@@ -87,6 +101,7 @@ impl RequestBody {
         let length = match &received {
             Received::Http1(body) => body.size_hint().exact(),
             Received::Http2(body) if body.stream.is_end_stream() => Some(0),
+            Received::Whole(whole) => Some(whole.counted_bytes as u64),
             Received::Http2(..) => head
                 .headers
                 .get(header::CONTENT_LENGTH)
@@ -114,6 +129,40 @@ impl RequestBody {
             waits_for_client: false,
             said_continue: !expects,
         })
+    }
+
+    /// The same body with its length: held until its end, at most `bytes_max`, if not `all_bytes_max` of all are.
+    ///
+    /// # Errors
+    /// [`UploadError::Unmeasured`], and what else may end a body.
+    pub async fn measured(
+        mut self,
+        bytes_max: usize,
+        all_bytes: &Arc<AtomicUsize>,
+        all_bytes_max: usize,
+    ) -> Result<Self, UploadError> {
+        let mut whole = Whole {
+            pieces: VecDeque::new(),
+            counted_bytes: 0,
+            all_bytes: Arc::clone(all_bytes),
+        };
+        // Nobody else asks for it.
+        self.upload.go_on();
+        while let Some(frame) = self.frame().await {
+            let Ok(piece) = frame?.into_data() else {
+                continue;
+            };
+            let all = all_bytes.fetch_add(piece.len(), Ordering::Relaxed) + piece.len();
+            whole.counted_bytes += piece.len();
+            if whole.counted_bytes > bytes_max || all > all_bytes_max {
+                return Err(UploadError::Unmeasured { bytes_max });
+            }
+            whole.pieces.push_back(piece);
+        }
+        self.length = Some(whole.counted_bytes as u64);
+        self.left_bytes_max = self.bytes_max;
+        self.source = (whole.counted_bytes > 0).then_some(Received::Whole(whole));
+        Ok(self)
     }
 
     /// No body.
@@ -155,6 +204,9 @@ impl RequestBody {
                     body.continue_wanted.0.notify_one();
                 }
                 poll_stream(body, context)
+            }
+            Some(Received::Whole(whole)) => {
+                Poll::Ready(whole.pieces.pop_front().map(Frame::data).map(Ok))
             }
         }
     }
@@ -252,12 +304,20 @@ impl Body for RequestBody {
             None => true,
             Some(Received::Http1(body)) => body.is_end_stream(),
             Some(Received::Http2(body)) => body.stream.is_end_stream(),
+            Some(Received::Whole(whole)) => whole.pieces.is_empty(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         self.length
             .map_or_else(SizeHint::default, SizeHint::with_exact)
+    }
+}
+
+impl Drop for Whole {
+    fn drop(&mut self) {
+        self.all_bytes
+            .fetch_sub(self.counted_bytes, Ordering::Relaxed);
     }
 }
 

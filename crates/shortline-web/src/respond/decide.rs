@@ -5,15 +5,17 @@ use std::sync::Arc;
 
 use http::header::{self, HeaderValue};
 use http::request::Parts;
-use http::{HeaderMap, Method, StatusCode};
+use http::{HeaderMap, Method, StatusCode, Uri};
 
 use super::{Tunnel, target};
 use crate::context::Connection;
 use crate::files::{Plan, PlanBody, RequestHead};
 use crate::outgoing::Content;
 use crate::place::{Place, Spot};
+use crate::programs::{Found, Programs};
 use crate::proxy::routes::Route;
 use crate::proxy::{self, Proxied, Received, Trail};
+use crate::sites::Site;
 use crate::unwanted::{self, Unsound};
 
 /// A response that is decided.
@@ -47,14 +49,21 @@ pub fn now(
     let targets = spot.targets(connection, head);
     if let Some(files) = &site.files {
         for target in &targets {
+            if program_route(site, target).is_some() {
+                return None;
+            }
             let plan = files.respond_now(&with_target(head, target), now_ns)?;
             if plan.status != StatusCode::NOT_FOUND {
                 return Some(Decided::from(plan).at(connection, spot));
             }
         }
     }
-    if spot.route(connection, head).is_some() {
-        return None;
+    if let Some(route) = spot.route(connection, head) {
+        let programs = route.programs.as_ref()?;
+        return match programs.find_now(head, target(head), now_ns)? {
+            Found::Answer(plan) => Some(Decided::from(plan).at(connection, spot)),
+            Found::Program(_) => None,
+        };
     }
     let plan = match &site.files {
         Some(files) if targets.is_empty() => {
@@ -70,7 +79,7 @@ pub async fn later(
     connection: Arc<Connection>,
     place: Place,
     client: u128,
-    head: Parts,
+    mut head: Parts,
     mut body: Received,
     now_ns: u64,
 ) -> Decided {
@@ -88,6 +97,15 @@ pub async fn later(
     let targets = spot.targets(&connection, &head);
     if let Some(files) = &site.files {
         for target in &targets {
+            if let Some((route, programs)) = program_route(site, target)
+                && let Some(program) = programs.named(target).await
+            {
+                let call = programs.call(&connection, &head, program, sent_target(&spot, &head));
+                head.uri = with_query(target, &head.uri);
+                head.extensions.insert(call);
+                let decided = ask_backend(&connection, client, route, head, body).await;
+                return decided.at(&connection, &spot);
+            }
             let plan = files.respond(&with_target(&head, target), now_ns).await;
             if plan.status != StatusCode::NOT_FOUND {
                 return Decided::from(plan).at(&connection, &spot);
@@ -95,6 +113,16 @@ pub async fn later(
         }
     }
     if let Some(route) = spot.route(&connection, &head) {
+        if let Some(programs) = &route.programs {
+            match programs.find(&head, target(&head), now_ns).await {
+                Found::Answer(plan) => return Decided::from(plan).at(&connection, &spot),
+                Found::Program(program) => {
+                    let call =
+                        programs.call(&connection, &head, program, sent_target(&spot, &head));
+                    head.extensions.insert(call);
+                }
+            }
+        }
         let decided = ask_backend(&connection, client, route, head, body).await;
         return decided.at(&connection, &spot);
     }
@@ -132,6 +160,29 @@ async fn ask_backend(
             error.plan(&method).into()
         }
     }
+}
+
+/// The route whose program a target may name, and its programs.
+fn program_route<'a>(site: &'a Site, target: &str) -> Option<(&'a Route, &'a Arc<Programs>)> {
+    let path = target.split('?').next().unwrap_or_default();
+    let route = site.routes.find(path)?;
+    let programs = route.programs.as_ref()?;
+    programs.may_be_program(target).then_some((route, programs))
+}
+
+/// The target as the client sent it.
+fn sent_target<'a>(spot: &'a Spot, head: &'a Parts) -> &'a str {
+    let target = spot.sent(head).path_and_query();
+    target.map_or("/", |target| target.as_str())
+}
+
+/// Another target, with the query of the present one if it has none.
+fn with_query(target: &str, uri: &Uri) -> Uri {
+    let query = uri.query().filter(|_| !target.contains('?'));
+    let target = query.map_or_else(|| target.to_owned(), |query| format!("{target}?{query}"));
+    let mut parts = uri.clone().into_parts();
+    parts.path_and_query = target.parse().ok();
+    Uri::from_parts(parts).unwrap_or_else(|_| uri.clone())
 }
 
 fn with_target<'a>(head: &'a Parts, target: &'a str) -> RequestHead<'a> {

@@ -53,11 +53,7 @@ impl Front {
             mode: LinkMode::Off,
             ..LinkConfig::default()
         });
-        let route = Route {
-            path: "/".to_owned(),
-            upstream: Upstream::open(options).unwrap(),
-            admission: None,
-        };
+        let route = Route::new("/".to_owned(), Upstream::open(options).unwrap());
         let settings = Settings {
             sites: Sites::one(None, Routes::new(vec![route])),
             limits: Limits::default(),

@@ -90,10 +90,17 @@ impl HttpFront {
 fn http_upstream(settings: &Settings) -> Result<UpstreamOptions, CommandError> {
     let addresses = settings.upstream.split(',').map(str::trim);
     let backends = addresses.map(str::parse::<UpstreamAddress>);
+    let backends: Vec<UpstreamAddress> = backends
+        .collect::<Result<_, _>>()
+        .map_err(CommandError::usage)?;
+    if let Some(backend) = backends.iter().find(|backend| backend.speaks_fastcgi()) {
+        return Err(CommandError::usage(format!(
+            "upstream {backend}: FastCGI needs the folder of its programs: give it a [[route]] of `shortline serve`, \
+             which may have a gate"
+        )));
+    }
     Ok(UpstreamOptions {
-        backends: backends
-            .collect::<Result<_, _>>()
-            .map_err(CommandError::usage)?,
+        backends,
         authorities: settings.upstream_ca.clone(),
         connect_time_max: settings.limits.connect_time_max,
         ..UpstreamOptions::default()

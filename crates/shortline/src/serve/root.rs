@@ -134,6 +134,14 @@ impl SiteInput<'_> {
     }
 }
 
+/// The folder with its links resolved, if it is one of the system.
+pub fn of_the_system(folder: &Path) -> Option<PathBuf> {
+    folder
+        .canonicalize()
+        .ok()
+        .filter(|folder| is_system(folder))
+}
+
 /// Whether a folder with its links resolved holds the machine rather than a site.
 fn is_system(folder: &Path) -> bool {
     let is_one = SYSTEM_FOLDERS.iter().any(|system| folder == *system);

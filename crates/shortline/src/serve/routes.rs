@@ -3,14 +3,18 @@
 //! Only the file has routes: a flag could not say which route it is for. A route with a table
 //! `gate` asks a gate when its requests may go to the backends.
 
+pub mod fastcgi;
 mod gates;
 pub mod keys;
+#[cfg(test)]
+mod tests;
 mod values;
 
 use shortline_tls::names::Pattern;
 use shortline_web::proxy::{HttpVersion, UpstreamAddress, UpstreamOptions};
 
 use crate::gate::settings::RouteGate;
+use fastcgi::{FastCgiKeys, ProgramSettings};
 pub use gates::{GateStatus, OpenRoutes};
 use keys::RouteKeys;
 
@@ -23,6 +27,8 @@ pub struct RouteSettings {
     upstream: UpstreamOptions,
     /// Who decides when a request may go. `None`: it goes at once.
     gate: Option<RouteGate>,
+    /// The programs that the backends run, if they speak FastCGI.
+    programs: Option<ProgramSettings>,
 }
 
 /// The routes of a site. Those of other sites are `known`.
@@ -43,6 +49,7 @@ pub fn resolve<'a>(
                 "route {label}: appears twice: give each path once, with all its backends"
             ));
         }
+        let programs = programs(&keys, &label)?;
         let gate = keys.gate.as_deref();
         let of_http2 = keys.of_http2();
         let route = RouteSettings {
@@ -51,6 +58,7 @@ pub fn resolve<'a>(
                 .transpose()?,
             path,
             label,
+            programs,
             upstream: keys.options(),
         };
         route.refuse_idle_authorities()?;
@@ -62,7 +70,47 @@ pub fn resolve<'a>(
     Ok(resolved)
 }
 
+/// The programs of a route, which must be there if and only if its backends speak FastCGI.
+fn programs(keys: &RouteKeys, label: &str) -> Result<Option<ProgramSettings>, String> {
+    if keys.speaks_both() {
+        return Err(format!(
+            "route {label}: upstream: some servers speak FastCGI and some HTTP: give each kind a route of its own"
+        ));
+    }
+    match (keys.speaks_fastcgi(), &keys.fastcgi) {
+        (true, fastcgi) => {
+            let fastcgi = fastcgi.clone().unwrap_or_default();
+            Ok(Some(fastcgi.resolve(&keys.path.0)))
+        }
+        (false, Some(FastCgiKeys { .. })) => Err(format!(
+            "route {label}: fastcgi: no server speaks FastCGI: give upstream = [\"fastcgi:///run/php/php-fpm.sock\"] \
+             or leave it out"
+        )),
+        (false, None) => Ok(None),
+    }
+}
+
 impl RouteSettings {
+    /// Its path.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// How messages call it.
+    pub fn label(&self) -> &str {
+        &self.label
+    }
+
+    /// The programs that the backends run, if they do.
+    pub fn programs(&self) -> Option<&ProgramSettings> {
+        self.programs.as_ref()
+    }
+
+    /// The same, to be completed.
+    pub fn programs_mut(&mut self) -> Option<&mut ProgramSettings> {
+        self.programs.as_mut()
+    }
+
     /// Refuses a version of HTTP that a server's address contradicts, and a key that is of no use
     /// with the version.
     fn refuse_other_version(&self, of_http2: Option<&str>) -> Result<(), String> {
@@ -74,6 +122,12 @@ impl RouteSettings {
             return Err(format!(
                 "route {}: http: \"1\" contradicts upstream {other}, which is HTTP/2: give http:// \
                  instead of h2c://, or leave http out",
+                self.label
+            ));
+        }
+        if options.http == HttpVersion::Two && options.speak_fastcgi() {
+            return Err(format!(
+                "route {}: http: the servers speak FastCGI: leave it out",
                 self.label
             ));
         }

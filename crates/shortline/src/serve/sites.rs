@@ -140,7 +140,7 @@ impl Site<'_> {
         let certificate = self.certificate()?;
         let routes = self.keys.route.clone().unwrap_or_default();
         let known = others.iter().flat_map(|site| &site.routes);
-        let routes = routes::resolve(routes, names.first(), known)?;
+        let mut routes = routes::resolve(routes, names.first(), known)?;
         let root = root::resolve(&SiteInput {
             flags: self.flags,
             site: &self.about_files(),
@@ -148,6 +148,7 @@ impl Site<'_> {
             has_routes: !routes.is_empty() || self.keys.rule.is_some(),
             place: self.place,
         })?;
+        let files = self.with_programs(&mut routes, root.folder())?;
         let rules = self.rules(root.folder().is_some(), !routes.is_empty())?;
         let plain_http = match certificate {
             Some(_) => PlainHttp::Redirect,
@@ -156,13 +157,48 @@ impl Site<'_> {
         Ok(SiteSettings {
             names,
             root,
-            files: files_options(&self.keys),
+            files,
             routes,
             rules,
             certificate,
             plain_http: self.keys.plain_http.unwrap_or(plain_http),
             hsts: self.keys.hsts,
         })
+    }
+
+    /// Completes the programs of routes, and says what is served of the files: not the programs' text.
+    fn with_programs(
+        &self,
+        routes: &mut [RouteSettings],
+        root: Option<&Path>,
+    ) -> Result<FilesOptions, String> {
+        let mut files = files_options(&self.keys);
+        for route in routes {
+            let label = route.label().to_owned();
+            let Some(programs) = route.programs_mut() else {
+                continue;
+            };
+            let own = programs.root.as_deref();
+            if let Some(folder) = own.and_then(root::of_the_system)
+                && self.keys.allow_system_root != Some(true)
+            {
+                return Err(format!(
+                    "route {label}: fastcgi.root: {} is a folder of the system: name your site's, such as /srv/www",
+                    folder.display()
+                ));
+            }
+            let Some(folder) = own.or(root) else {
+                return Err(format!(
+                    "route {label}: FastCGI runs the programs of a folder, and none is named: add root = \"/srv/www\" \
+                     to [site] or to [route.fastcgi]"
+                ));
+            };
+            programs.root = Some(folder.to_owned());
+            if !files.programs.contains(&programs.suffix) {
+                files.programs.push(programs.suffix.clone());
+            }
+        }
+        Ok(files)
     }
 
     /// Without the keys that mean something without files, too.
@@ -223,5 +259,6 @@ fn files_options(keys: &SiteKeys) -> FilesOptions {
             .listing_entries_max
             .map_or(defaults.listing_entries_max, NonZeroUsize::get),
         precompressed: keys.precompressed.unwrap_or(defaults.precompressed),
+        programs: defaults.programs,
     }
 }

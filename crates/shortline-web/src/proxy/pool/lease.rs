@@ -1,21 +1,23 @@
-//! A connection to a backend while a request has it: all of one in HTTP/1.1, a stream in HTTP/2.
+//! A connection to a backend while a request has it: all of one in HTTP/1.1 and FastCGI, a stream in HTTP/2.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use http::{Request, Response};
-use hyper::client::conn::http1::{self, SendRequest};
+use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
 use shortline_base::world::Stream;
 use tokio_util::io::InspectReader;
 
 use super::super::error::ProxyError;
+use super::super::fastcgi::{self, Complaints};
 use super::super::http2;
 use super::super::options::UpstreamOptions;
 use super::super::places::Place;
 use super::super::response::{BodyError, ResponseBody};
+use super::super::sender::Sender;
 use super::super::upload::RequestBody;
 
 /// How long a connection may take to become ready again after a response.
@@ -27,14 +29,14 @@ pub struct Lease {
     /// Whether it has carried another request.
     pub reused: bool,
     worker: usize,
-    /// The place of the client that uses the connection. In HTTP/1.1 the socket holds it too. Empty
-    /// while idle.
+    /// The place of the client that uses the connection. If it has all of it, the socket holds it too.
+    /// Empty while idle.
     place: Arc<Mutex<Option<Place>>>,
 }
 
 enum Channel {
-    Http1 {
-        sender: SendRequest<RequestBody>,
+    Alone {
+        sender: Sender,
         received: Arc<AtomicU64>,
         received_before: u64,
     },
@@ -54,15 +56,16 @@ pub struct Unanswered {
 }
 
 impl Lease {
-    /// A new connection that speaks HTTP/1.1.
+    /// A new connection for one request at a time: FastCGI, whose programs' complaints go there, or HTTP/1.1.
     ///
     /// # Errors
     /// [`ProxyError::Broken`]
-    pub async fn http1(
+    pub async fn alone(
         stream: Box<dyn Stream>,
         worker: usize,
         place: Option<Place>,
-        options: &UpstreamOptions,
+        options: &Arc<UpstreamOptions>,
+        complaints: Option<&Arc<Complaints>>,
     ) -> Result<Self, ProxyError> {
         let received = Arc::new(AtomicU64::new(0));
         let counted = Arc::clone(&received);
@@ -73,18 +76,15 @@ impl Lease {
             let _held = &held;
             counted.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         });
-        let (sender, connection) = http1::Builder::new()
-            .max_buf_size(options.response_head_bytes_max)
-            .max_headers(options.response_fields_max)
-            .handshake(TokioIo::new(socket))
-            .await
-            .map_err(|error| ProxyError::Broken(error.into()))?;
-        tokio::spawn(async move {
-            // Whoever waits for the response gets the error.
-            let _ = connection.with_upgrades().await;
-        });
+        let sender = match complaints {
+            Some(complaints) => {
+                let (options, complaints) = (Arc::clone(options), Arc::clone(complaints));
+                Sender::FastCgi(fastcgi::start(socket, options, complaints))
+            }
+            None => Sender::Http1(begin_http1(socket, options).await?),
+        };
         Ok(Self {
-            channel: Channel::Http1 {
+            channel: Channel::Alone {
                 sender,
                 received,
                 received_before: 0,
@@ -114,19 +114,18 @@ impl Lease {
         request: Request<RequestBody>,
     ) -> Result<Response<ResponseBody>, Unanswered> {
         match &mut self.channel {
-            Channel::Http1 {
+            Channel::Alone {
                 sender,
                 received,
                 received_before,
             } => {
-                let sent = sender.try_send_request(request).await;
-                sent.map(|response| response.map(ResponseBody::Http1))
-                    .map_err(|mut error| Unanswered {
-                        request: error.take_message(),
-                        may_be_repeated: received.load(Ordering::Relaxed) == *received_before,
-                        refused: false,
-                        error: error.into_error().into(),
-                    })
+                let sent = sender.send(request).await;
+                sent.map_err(|unsent| Unanswered {
+                    request: unsent.request,
+                    may_be_repeated: received.load(Ordering::Relaxed) == *received_before,
+                    refused: false,
+                    error: unsent.error,
+                })
             }
             Channel::Http2(stream) => {
                 let sent = stream.send(request).await;
@@ -155,7 +154,7 @@ impl Lease {
     /// The connection whose stream it is.
     pub fn http2_connection(&self) -> Option<&Arc<http2::Connection>> {
         match &self.channel {
-            Channel::Http1 { .. } => None,
+            Channel::Alone { .. } => None,
             Channel::Http2(stream) => Some(stream.connection()),
         }
     }
@@ -168,7 +167,7 @@ impl Lease {
     /// Whether it can carry a request.
     pub fn is_ready(&self) -> bool {
         match &self.channel {
-            Channel::Http1 { sender, .. } => sender.is_ready(),
+            Channel::Alone { sender, .. } => sender.is_ready(),
             Channel::Http2(stream) => stream.connection().is_open(),
         }
     }
@@ -176,23 +175,23 @@ impl Lease {
     /// Whether it is certainly of no more use.
     pub fn is_closed(&self) -> bool {
         match &self.channel {
-            Channel::Http1 { sender, .. } => sender.is_closed(),
+            Channel::Alone { sender, .. } => sender.is_closed(),
             Channel::Http2(stream) => !stream.connection().is_open(),
         }
     }
 
     /// Waits until the connection has ended its exchange.
     pub async fn becomes_ready(&mut self) -> bool {
-        let Channel::Http1 { sender, .. } = &mut self.channel else {
+        let Channel::Alone { sender, .. } = &mut self.channel else {
             return true;
         };
         let ready = tokio::time::timeout(READY_TIME_MAX, sender.ready()).await;
-        matches!(ready, Ok(Ok(())))
+        ready == Ok(true)
     }
 
     /// The same connection for the next request, by `worker`.
     pub fn again(mut self, worker: usize) -> Self {
-        if let Channel::Http1 {
+        if let Channel::Alone {
             received,
             received_before,
             ..
@@ -225,4 +224,21 @@ impl Lease {
     pub fn take_place(&self) -> Option<Place> {
         self.place.lock().take()
     }
+}
+
+async fn begin_http1(
+    socket: impl Stream + 'static,
+    options: &UpstreamOptions,
+) -> Result<http1::SendRequest<RequestBody>, ProxyError> {
+    let (sender, connection) = http1::Builder::new()
+        .max_buf_size(options.response_head_bytes_max)
+        .max_headers(options.response_fields_max)
+        .handshake(TokioIo::new(socket))
+        .await
+        .map_err(|error| ProxyError::Broken(error.into()))?;
+    tokio::spawn(async move {
+        // Whoever waits for the response gets the error.
+        let _ = connection.with_upgrades().await;
+    });
+    Ok(sender)
 }

@@ -77,13 +77,13 @@ impl OpenRoutes {
 
     fn open(&mut self, route: &RouteSettings, before: &Self) -> Result<Route, String> {
         let gate = route.gate.as_ref();
+        let upstream = Upstream::open(route.upstream.clone())
+            .map_err(|error| format!("route {}: {error}", route.label))?;
         Ok(Route {
-            path: route.path.clone(),
-            upstream: Upstream::open(route.upstream.clone())
-                .map_err(|error| format!("route {}: {error}", route.label))?,
             admission: gate
                 .map(|gate| self.admission(route, gate, before))
                 .transpose()?,
+            ..Route::new(route.path.clone(), upstream)
         })
     }
 

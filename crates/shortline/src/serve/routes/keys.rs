@@ -9,6 +9,7 @@ use shortline_web::proxy::UpstreamAddress;
 use shortline_web::proxy::UpstreamOptions;
 
 use super::super::super::gate::options::GateOptions;
+use super::fastcgi::FastCgiKeys;
 use super::values::{self, HeadSize, HealthPath, HttpKey, RoutePath, Time};
 
 /// A route as the file has it.
@@ -40,6 +41,7 @@ pub struct RouteKeys {
     health_path: Option<HealthPath>,
     health_every: Option<Time>,
     trust_forwarded: Option<bool>,
+    pub(super) fastcgi: Option<FastCgiKeys>,
     pub(super) gate: Option<Box<GateOptions>>,
 }
 
@@ -48,6 +50,17 @@ impl RouteKeys {
     pub(super) fn of_http2(&self) -> Option<&'static str> {
         let streams_max = self.streams_max.map(|_| "streams-max");
         streams_max.or(self.ping_every.as_ref().map(|_| "ping-every"))
+    }
+
+    /// Whether the servers speak FastCGI.
+    pub(super) fn speaks_fastcgi(&self) -> bool {
+        self.upstream.iter().any(UpstreamAddress::speaks_fastcgi)
+    }
+
+    /// Whether some of the servers do, and some do not.
+    pub(super) fn speaks_both(&self) -> bool {
+        let speaks_http = |backend: &UpstreamAddress| !backend.speaks_fastcgi();
+        self.speaks_fastcgi() && self.upstream.iter().any(speaks_http)
     }
 
     /// The options of the backends.
@@ -59,6 +72,12 @@ impl RouteKeys {
                 usize::try_from(size.bytes()).unwrap_or(usize::MAX)
             })
         };
+        // Each idle connection would keep one of PHP's processes from all other requests.
+        let idle_connections_max = match self.speaks_fastcgi() {
+            true => 0,
+            false => defaults.idle_connections_max,
+        };
+        let held = self.fastcgi.as_ref().and_then(FastCgiKeys::held_size_max);
         let count = |given: Option<NonZeroUsize>, default| given.map_or(default, NonZeroUsize::get);
         UpstreamOptions {
             backends: self.upstream,
@@ -72,9 +91,7 @@ impl RouteKeys {
             upload_time_max: time(self.upload_time_max, defaults.upload_time_max),
             tunnel_idle_time_max: time(self.tunnel_idle_time_max, defaults.tunnel_idle_time_max),
             connections_max: count(self.connections_max, defaults.connections_max),
-            idle_connections_max: self
-                .idle_connections_max
-                .unwrap_or(defaults.idle_connections_max),
+            idle_connections_max: self.idle_connections_max.unwrap_or(idle_connections_max),
             idle_connection_time_max: time(
                 self.idle_connection_time_max,
                 defaults.idle_connection_time_max,
@@ -82,6 +99,7 @@ impl RouteKeys {
             request_bytes_max: self
                 .request_size_max
                 .map_or(defaults.request_bytes_max, Size::bytes),
+            held_bytes_max: bytes(held, defaults.held_bytes_max),
             response_head_bytes_max: bytes(
                 self.response_head_size_max.map(|size| size.0),
                 defaults.response_head_bytes_max,

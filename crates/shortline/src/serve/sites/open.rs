@@ -11,9 +11,11 @@ use std::thread;
 use rustls::sign::CertifiedKey;
 use shortline_tls::CertificateTable;
 use shortline_web::files::{CacheOptions, FileCache, Files, FilesOptions};
-use shortline_web::proxy::routes::Routes;
+use shortline_web::programs::Programs;
+use shortline_web::proxy::routes::{Route, Routes};
 use shortline_web::sites::{Site, Sites};
 
+use super::super::routes::RouteSettings;
 use super::SiteSettings;
 use super::keys::PlainHttp;
 
@@ -43,6 +45,7 @@ pub fn open(
     let mut certificates = CertificateTable::default();
     let mut sites = Vec::with_capacity(settings.len());
     for (site, routes) in settings.iter().zip(routes) {
+        let routes = routes.map(|route| folders.with_programs(site, route))?;
         let certificate = site
             .certificate
             .as_ref()
@@ -54,7 +57,7 @@ pub fn open(
         sites.push(Site {
             names: site.names.clone(),
             files: folders.open(site)?,
-            routes: routes.clone(),
+            routes,
             rules: site.rules.clone(),
             certificate,
             https_port: https_port.filter(|_| redirects),
@@ -105,6 +108,39 @@ impl Folders {
             return Ok(None);
         };
         self.open_folder(folder, &site.files).map(Some)
+    }
+
+    /// A route with the folder of its programs, if its backends run some.
+    fn with_programs(&mut self, site: &SiteSettings, route: Route) -> Result<Route, String> {
+        let settings = site.routes.iter().find(|known| known.path() == route.path);
+        let Some(settings) = settings.and_then(RouteSettings::programs) else {
+            return Ok(route);
+        };
+        let folder = settings.root.as_deref().unwrap_or(Path::new("."));
+        let files = self.open_folder(folder, &site.files)?;
+        let named = |error: &dyn std::fmt::Display| format!("{}: {error}", folder.display());
+        let root = match &settings.upstream_root {
+            Some(root) => root.clone(),
+            // The very folder that is open, whatever its name stands for later.
+            None => folder
+                .canonicalize()
+                .map_err(|error| named(&error))?
+                .into_os_string()
+                .into_string()
+                .map_err(|_| named(&"the path is not UTF-8, which programs are told"))?,
+        };
+        let programs = Programs {
+            files,
+            root: root.into(),
+            suffix: settings.suffix.clone(),
+            index: settings.index.clone(),
+            front: settings.front.clone(),
+            set: settings.variables.clone().into(),
+        };
+        Ok(Route {
+            programs: Some(Arc::new(programs)),
+            ..route
+        })
     }
 
     fn open_folder(&mut self, folder: &Path, options: &FilesOptions) -> Result<Files, String> {

@@ -70,8 +70,11 @@ complete -c shortline -n "__fish_shortline_using_subcommand serve" -l user-cooki
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l admin -d 'Serve /metrics, /status and /healthz at this address; never scheduled, keep it private' -r
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l admin-connections-max -d 'The most open connections to the admin address [default: 64]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l admin-host -d 'Answer admin requests for this host name too, besides IP addresses and localhost; may be given again' -r
-complete -c shortline -n "__fish_shortline_using_subcommand serve" -l access-log -d 'Log each response to this file, or to standard output (-): Combined Log Format and times' -r -F
+complete -c shortline -n "__fish_shortline_using_subcommand serve" -l access-log -d 'Log each response to this file, or to standard output (-)' -r -F
+complete -c shortline -n "__fish_shortline_using_subcommand serve" -l log-format -d 'What a line of the access log has: combined (Combined Log Format and times), json, or a text with the variables of nginx\'s log_format, such as \'$remote_addr $status $request_time\' [default: combined]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l access-log-lines-max -d 'The most log lines that wait for the disk; further ones are dropped and counted [default: 8192]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand serve" -l send-request-id -d 'Tell the client the id of its request in each response, in X-Request-Id [default: false]' -r -f -a "true\t''
+false\t''"
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l connections-max -d 'The most open connections; further ones wait in the kernel [default: 20000]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l connections-per-address-max -d 'The most open connections of one address; further ones are closed [default: 4096]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l header-size-max -d 'The largest head of a request, from 8KiB to 1MiB [default: 8KiB]' -r

@@ -15,15 +15,16 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use shortline_web::{AccessLog, AccessRecord};
+use shortline_web::{AccessLog, AccessRecord, Fields};
 
-use crate::combined;
+use crate::log_line::LineFormat;
 
 /// How long lines gather after the first one.
 const GATHER: Duration = Duration::from_millis(20);
 
 /// An open access log. Dropping the last handle writes what is left.
 pub struct LogWriter {
+    fields: Fields,
     sender: Option<SyncSender<Message>>,
     dropped: Arc<AtomicU64>,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -43,18 +44,20 @@ pub struct LogError {
 }
 
 impl LogWriter {
-    /// Opens `path` (`-`: standard output) for appending. At most `lines_max` lines wait.
+    /// Opens `path` (`-`: standard output) for appending lines of this format. At most `lines_max` lines wait.
     ///
     /// # Errors
     /// [`LogError`] if it cannot be opened or no thread can be started.
-    pub fn open(path: &Path, lines_max: usize) -> Result<Arc<Self>, LogError> {
+    pub fn open(path: &Path, format: LineFormat, lines_max: usize) -> Result<Arc<Self>, LogError> {
         let failed = |source| LogError {
             path: path.to_owned(),
             source,
         };
         let (sender, receiver) = sync_channel(lines_max);
         let dropped = Arc::new(AtomicU64::new(0));
+        let fields = format.fields();
         let file = LogFile {
+            format,
             out: open(path).map_err(failed)?,
             path: path.to_owned(),
             dropped: Arc::clone(&dropped),
@@ -65,6 +68,7 @@ impl LogWriter {
             .spawn(move || file.write_all_of(&receiver))
             .map_err(failed)?;
         Ok(Arc::new(Self {
+            fields,
             sender: Some(sender),
             dropped,
             thread: Mutex::new(Some(thread)),
@@ -86,6 +90,10 @@ impl LogWriter {
 }
 
 impl AccessLog for LogWriter {
+    fn fields(&self) -> &Fields {
+        &self.fields
+    }
+
     fn log(&self, record: AccessRecord) {
         let sent = self
             .sender
@@ -108,6 +116,7 @@ impl Drop for LogWriter {
 }
 
 struct LogFile {
+    format: LineFormat,
     out: BufWriter<Box<dyn Write + Send>>,
     path: PathBuf,
     dropped: Arc<AtomicU64>,
@@ -122,7 +131,7 @@ impl LogFile {
             match message {
                 Message::Record(record) => {
                     line.clear();
-                    combined::write_line(&mut line, &record);
+                    self.format.write_line(&mut line, &record);
                     // Into memory, unless it is full.
                     if let Err(error) = self.out.write_all(line.as_bytes()) {
                         self.log_lost(&error);
@@ -196,13 +205,13 @@ fn open(path: &Path) -> io::Result<BufWriter<Box<dyn Write + Send>>> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::combined::tests::record;
+    use crate::log_line::testing::record;
 
     #[test]
     fn lines_reach_the_file_and_a_new_one_after_reopening() {
         let folder = tempfile::tempdir().unwrap();
         let (path, rotated) = (folder.path().join("log"), folder.path().join("log.1"));
-        let log = LogWriter::open(&path, 16).unwrap();
+        let log = LogWriter::open(&path, LineFormat::Json, 16).unwrap();
         log.log(record());
         std::fs::rename(&path, &rotated).unwrap();
         log.reopen();
@@ -215,7 +224,7 @@ mod tests {
 
     #[test]
     fn a_full_disk_is_counted() {
-        let log = LogWriter::open(Path::new("/dev/full"), 16).unwrap();
+        let log = LogWriter::open(Path::new("/dev/full"), LineFormat::Combined, 16).unwrap();
         log.log(record());
         let dropped = Arc::clone(&log.dropped);
         drop(log);
@@ -224,7 +233,7 @@ mod tests {
 
     #[test]
     fn a_folder_that_does_not_exist_is_told() {
-        let error = LogWriter::open(Path::new("/nowhere/log"), 1)
+        let error = LogWriter::open(Path::new("/nowhere/log"), LineFormat::Combined, 1)
             .err()
             .unwrap()
             .to_string();

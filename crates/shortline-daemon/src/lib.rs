@@ -7,16 +7,18 @@
 //! | [`keys`], [`given`] | an option is a flag and a key; flags lie over the file, the file over the default |
 //! | [`sockets`] | listening sockets: bound here, or handed over by systemd |
 //! | [`admin`] | the endpoint that tells how the server does: pages and Prometheus text |
-//! | [`access_log`] | a line for each response, written by a thread of its own |
+//! | [`access_log`], [`log_line`] | a line for each response, written by a thread of its own; what the line has |
+//! | [`warnings`] | the last warnings and errors of the log |
 //! | [`estimates`] | what a gate has learnt, kept in a file over a restart |
 #![forbid(unsafe_code)]
 
 pub mod access_log;
 pub mod admin;
-mod combined;
 pub mod estimates;
 pub mod file;
 pub mod given;
 pub mod keys;
+pub mod log_line;
 pub mod process;
 pub mod sockets;
+pub mod warnings;

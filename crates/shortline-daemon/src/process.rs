@@ -7,6 +7,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sd_notify::NotifyState;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use crate::warnings::Stderr;
 use shortline_command::CommandError;
 
 /// How the log is written.
@@ -104,7 +105,7 @@ pub fn tell_reload(result: Result<(), CommandError>) {
 /// Warnings of the rooms go where errors go.
 fn tell_to_stderr(format: LogFormat) {
     let lines = tracing_subscriber::fmt()
-        .with_writer(std::io::stderr)
+        .with_writer(Stderr)
         .with_max_level(tracing::Level::INFO)
         .with_ansi(false)
         .with_target(false);

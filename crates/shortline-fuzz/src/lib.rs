@@ -14,6 +14,7 @@ mod chunks;
 mod config;
 mod fastcgi;
 mod forwarded;
+mod log_lines;
 mod mysql;
 mod pool;
 mod postgres;
@@ -39,6 +40,7 @@ pub const TARGETS: &[(&str, Entry)] = &[
     ("encoding", requests::encoding),
     ("fastcgi", fastcgi::records),
     ("forwarded", forwarded::field),
+    ("log_format", log_lines::format),
     ("mysql", mysql::mysql),
     ("pgbouncer", pool::pgbouncer),
     ("policy", words::policy),
@@ -54,6 +56,7 @@ pub const TARGETS: &[(&str, Entry)] = &[
     ("statement", statements::statement),
     ("target", requests::target),
     ("trace", traces::trace),
+    ("trace_parent", log_lines::trace_parent),
     ("trailers", trailers::frames),
     ("units", words::units),
     ("workload", words::workload),

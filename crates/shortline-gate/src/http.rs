@@ -89,6 +89,7 @@ impl HttpRelay {
             limits: config.limits,
             clients: Clients::default(),
             link: Arc::clone(&link),
+            tells_request_id: false,
         };
         Ok(Self {
             server: Server::new(settings, config.access_log),

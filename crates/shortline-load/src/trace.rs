@@ -3,12 +3,13 @@
 //! Formats are told apart by content, never by name:
 //! - logs in Common or Combined Log Format (`log.rs`): text with a line near its beginning that has
 //!   such a log's time, `[day/Mon/year:`;
+//! - logs of `shortline serve --log-format json` (`json_line.rs`): text that begins with a brace;
 //! - CSV, `seconds,path,bytes` a line, with an optional header line (`csv.rs`): any other text;
 //! - the World Cup 98 archive's binary records (`world_cup.rs`): anything that is not text.
 //!
 //! Times in a trace never go backwards (lines of a log may come late, because servers write them
 //! when the response ends). Logs and World Cup records have only whole seconds; [`Spread`] says how
-//! the arrivals of one second are spread over it.
+//! the arrivals of one second are spread over it. JSON has milliseconds, and is left as it is.
 //!
 //! Any trace may be gzipped, and may come from standard input, `-` (`input.rs`).
 //!
@@ -21,6 +22,7 @@
 mod csv;
 mod error;
 mod input;
+mod json_line;
 mod lines;
 mod log;
 mod log_line;
@@ -183,11 +185,12 @@ impl<'a> Requests<'a> {
         let mut input = input::unpacked(input)?;
         let mut head = Vec::new();
         input.by_ref().take(SNIFF_BYTES).read_to_end(&mut head)?;
-        let (log, text) = (log::is_log(&head), is_text(&head));
+        let form = log::form(&head);
+        let text = is_text(&head);
         let whole = Cursor::new(head).chain(input);
         Ok(Self {
-            reader: if log {
-                Reader::Log(Box::new(log::Reader::new(whole, options)))
+            reader: if let Some(form) = form {
+                Reader::Log(Box::new(log::Reader::new(whole, form, options)))
             } else if text {
                 Reader::Csv(csv::Reader::new(whole, options))
             } else {

@@ -2,66 +2,84 @@
 //!
 //! It is kept while the response is sent. When the response ends, however it ends, it is counted
 //! (`ledger`) and logged.
+//!
+//! | time | from | until |
+//! |---|---|---|
+//! | wait | the request is complete | the first grant |
+//! | queue, the last part of it | the response is decided: a backend has sent its head, or a file is open | the first grant |
+//! | send | the first grant | the last byte is handed over |
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use http::{HeaderMap, Method, Version, header};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use http::request::Parts;
+use http::{HeaderMap, Version, header};
 use shortline_base::clock::{self, now_ns};
 use shortline_sched::Client;
 
 use crate::clients::Asks;
+use crate::comparison::Compared;
 use crate::context::Connection;
-use crate::log::{AccessLog, AccessRecord};
+use crate::identity::Identity;
+use crate::ledger::Ended;
+use crate::log::{AccessLog, AccessRecord, FieldValues, values_of};
+use crate::proxy::AtBackend;
+use crate::proxy::head::host_name;
+use crate::respond::target;
+use crate::sites::{Site, SiteNumber};
 
-/// The part of a request that only the log needs.
-struct RequestText {
+/// What only the log needs of a request and its response.
+struct Logged {
+    log: Arc<dyn AccessLog>,
     method: String,
     target: String,
     version: &'static str,
-    referer: Option<String>,
-    user_agent: Option<String>,
+    host: Option<String>,
+    user: Option<Vec<u8>>,
+    fields: FieldValues,
     time: SystemTime,
+    at_backend: Option<AtBackend>,
 }
 
 /// One response; see the module's text.
 pub struct Account {
     connection: Arc<Connection>,
     asks: Asks,
-    access_log: Option<Box<(Arc<dyn AccessLog>, RequestText)>>,
+    site: Option<SiteNumber>,
+    logged: Option<Box<Logged>>,
+    /// Known where something tells it: the log, a backend, the response.
+    identity: Option<Identity>,
     status: u16,
     begun_ns: u64,
+    decided_ns: Option<u64>,
     granted_ns: Option<u64>,
     body_bytes: u64,
     complete: bool,
-}
-
-/// The parts of a request that its account needs.
-pub struct RequestFacts<'a> {
-    /// The request's method.
-    pub method: &'a Method,
-    /// Its target, as received.
-    pub target: &'a str,
-    /// Its version.
-    pub version: Version,
-    /// Its header fields.
-    pub headers: &'a HeaderMap,
+    /// What the comparison with fair sharing knows it by.
+    compared: Option<Compared>,
 }
 
 impl Account {
-    /// Opens the account of a request on `connection` that is complete: its response begins.
-    pub fn open(connection: &Arc<Connection>, facts: &RequestFacts<'_>) -> Self {
+    /// Opens the account of a request on `connection` that is complete: its response begins. `site`
+    /// answers it.
+    pub fn open(connection: &Arc<Connection>, head: &Parts, site: Option<SiteNumber>) -> Self {
         connection.watch.response_begins();
-        let access_log = connection.server.ledger.access_log();
+        let log = connection.server.ledger.access_log();
         Self {
             connection: Arc::clone(connection),
-            asks: connection.asks(facts.headers),
-            access_log: access_log.map(|log| Box::new((log, RequestText::of(facts)))),
+            asks: connection.asks(&head.headers),
+            site,
+            logged: log.map(|log| Box::new(Logged::of(log, head))),
+            identity: None,
             status: 0,
             begun_ns: now_ns(),
+            decided_ns: None,
             granted_ns: None,
             body_bytes: 0,
             complete: false,
+            compared: None,
         }
     }
 
@@ -80,9 +98,48 @@ impl Account {
         self.begun_ns
     }
 
-    /// Notes the response's status.
-    pub fn set_status(&mut self, status: u16) {
+    /// Which request it is, once something has asked for that.
+    pub fn identity(&self) -> Option<&Identity> {
+        self.identity.as_ref()
+    }
+
+    /// Finds out which request it is, if the log tells that or `is_told`.
+    pub fn identify(&mut self, headers: &HeaderMap, is_told: bool) {
+        if is_told || self.logged.is_some() {
+            let is_trusted = self
+                .connection
+                .settings
+                .clients
+                .trusts(self.connection.peer);
+            self.identity = Some(Identity::of(headers, is_trusted));
+        }
+    }
+
+    /// Notes what the response is.
+    pub fn decided(&mut self, status: u16, headers: &HeaderMap, at_backend: Option<AtBackend>) {
         self.status = status;
+        self.decided_ns = Some(now_ns());
+        if let Some(logged) = &mut self.logged {
+            logged.fields.response = values_of(&logged.log.fields().response, headers);
+            logged.at_backend = at_backend;
+        }
+    }
+
+    /// The response enters the link, with so many bytes if that is known.
+    pub fn enters_link(&mut self, client: Client, bytes: Option<u64>) {
+        let connection = &self.connection;
+        if let Some(comparison) = connection.server.ledger.comparison() {
+            let (worker, begun_ns) = (connection.worker, self.begun_ns);
+            self.compared = Some(comparison.enters(worker, client, bytes, begun_ns, now_ns()));
+        }
+    }
+
+    /// Notes when the backend was done. `None`: that never came.
+    pub fn backend_ended(&mut self, ended_ns: Option<u64>) {
+        let logged = self.logged.as_mut();
+        if let Some(at_backend) = logged.and_then(|logged| logged.at_backend.as_mut()) {
+            at_backend.ended_ns = ended_ns;
+        }
     }
 
     /// Notes a grant. The first one ends the wait.
@@ -106,48 +163,114 @@ impl Drop for Account {
         let response_ns = ended_ns.saturating_sub(self.begun_ns);
         let times_ns = self.complete.then_some((wait_ns, response_ns));
         let connection = &self.connection;
-        connection
-            .server
-            .ledger
-            .count(connection.worker, self.status, self.body_bytes, times_ns);
-        let Some(logged) = self.access_log.take() else {
-            return;
-        };
-        let (log, text) = *logged;
-        log.log(AccessRecord {
-            peer: self.asks.address,
-            method: text.method,
-            target: text.target,
-            version: text.version,
+        let ledger = &connection.server.ledger;
+        ledger.count(&Ended {
+            worker: connection.worker,
+            row: connection.settings.row(self.site),
             status: self.status,
             body_bytes: self.body_bytes,
-            referer: text.referer,
-            user_agent: text.user_agent,
-            wait: Duration::from_nanos(wait_ns),
-            send: Duration::from_nanos(ended_ns.saturating_sub(granted_ns)),
-            time: text.time,
-            complete: self.complete,
+            times_ns,
         });
+        if let (Some(compared), Some(comparison)) = (self.compared, ledger.comparison()) {
+            comparison.ends(compared, ended_ns, self.complete);
+        }
+        if let Some(logged) = self.logged.take() {
+            let log = Arc::clone(&logged.log);
+            log.log(self.record(*logged, granted_ns, ended_ns));
+        }
     }
 }
 
-impl RequestText {
-    fn of(facts: &RequestFacts<'_>) -> Self {
-        let field = |name| {
-            let value = facts.headers.get(name)?;
-            Some(String::from_utf8_lossy(value.as_bytes()).into_owned())
+impl Account {
+    fn record(&self, logged: Logged, granted_ns: u64, ended_ns: u64) -> AccessRecord {
+        let between = |from: u64, to: u64| Duration::from_nanos(to.saturating_sub(from));
+        let connection = &self.connection;
+        let identity = self.identity.as_ref();
+        let site = self.site.map(|site| connection.settings.sites.get(site));
+        let tls = connection.tls_version.get().copied().flatten();
+        AccessRecord {
+            peer: self.asks.address,
+            user: logged.user,
+            host: logged.host,
+            site: site.map(Site::label),
+            method: logged.method,
+            target: logged.target,
+            version: logged.version,
+            tls: tls.and_then(|version| version.as_str()),
+            request_id: identity.map_or_else(String::new, |identity| identity.id.to_string()),
+            trace_id: identity.and_then(|identity| Some(identity.trace.as_ref()?.trace_id())),
+            status: self.status,
+            body_bytes: self.body_bytes,
+            fields: logged.fields,
+            wait: between(self.begun_ns, granted_ns),
+            queue: between(self.decided_ns.unwrap_or(ended_ns), granted_ns),
+            send: between(granted_ns, ended_ns),
+            backend: logged.at_backend.map(|backend| backend.record()),
+            time: logged.time,
+            complete: self.complete,
+        }
+    }
+}
+
+impl Logged {
+    fn of(log: Arc<dyn AccessLog>, head: &Parts) -> Self {
+        let fields = FieldValues {
+            request: values_of(&log.fields().request, &head.headers),
+            response: Vec::new(),
         };
         Self {
-            method: facts.method.to_string(),
-            target: facts.target.to_owned(),
-            version: match facts.version {
+            log,
+            method: head.method.to_string(),
+            target: target(head).to_owned(),
+            version: match head.version {
                 Version::HTTP_10 => "HTTP/1.0",
                 Version::HTTP_2 => "HTTP/2.0",
                 _ => "HTTP/1.1",
             },
-            referer: field(header::REFERER),
-            user_agent: field(header::USER_AGENT),
+            host: host_name(head).map(str::to_owned),
+            user: user(&head.headers),
+            fields,
             time: clock::date(),
+            at_backend: None,
+        }
+    }
+}
+
+/// The user that `Authorization: Basic` names (RFC 7617, 2).
+fn user(headers: &HeaderMap) -> Option<Vec<u8>> {
+    let value = headers.get(header::AUTHORIZATION)?.as_bytes();
+    let (scheme, sealed) = value.split_at_checked("Basic ".len())?;
+    if !scheme.eq_ignore_ascii_case(b"basic ") {
+        return None;
+    }
+    let mut both = BASE64_STANDARD.decode(sealed.trim_ascii()).ok()?;
+    both.truncate(both.iter().position(|byte| *byte == b':')?);
+    Some(both)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn the_user_is_what_stands_before_the_colon() {
+        let user = |value: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::AUTHORIZATION, value.parse().unwrap());
+            user(&headers)
+        };
+        // The example of RFC 7617: Aladdin:open sesame.
+        let aladdin = Some(b"Aladdin".to_vec());
+        assert_eq!(user("Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="), aladdin);
+        assert_eq!(user("basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="), aladdin);
+        for other in [
+            "Basic",
+            "Basic %%",
+            "Basic QWxhZGRpbg==",
+            "Bearer QWxhZGRpbjo=",
+        ] {
+            assert_eq!(user(other), None, "{other}");
         }
     }
 }

@@ -114,7 +114,8 @@ impl Clients {
         asks
     }
 
-    fn trusts(&self, address: IpAddr) -> bool {
+    /// Whether what this address says of a request is believed.
+    pub fn trusts(&self, address: IpAddr) -> bool {
         self.proxies.iter().any(|network| network.has(address))
     }
 

@@ -91,6 +91,8 @@ async fn begin_tls(
             let name = stream.get_ref().1.server_name();
             let shown = connection.settings.sites.shown(name);
             connection.shown.get_or_init(|| shown);
+            let version = stream.get_ref().1.protocol_version();
+            connection.tls_version.get_or_init(|| version);
             stream
         }
         Some(Err(error)) => {
@@ -121,7 +123,7 @@ async fn turn(connection: &Connection, client: Client) {
             job.finish(HANDSHAKE_BYTES as u32);
         }
         // The first response on the connection meets the same limit and reports it.
-        Err(full) => connection.server.report_full(&full),
+        Err(full) => connection.server.report_full(&full, None),
     }
 }
 

@@ -8,13 +8,15 @@ use std::sync::{Arc, OnceLock};
 
 use http::HeaderMap;
 use parking_lot::{Mutex, RwLock};
+use rustls::ProtocolVersion;
 use shortline_link::Link;
 use shortline_sched::QueueFull;
 use tokio::time::Instant;
 
 use crate::clients::{Asks, Clients};
 use crate::disk::Disk;
-use crate::ledger::Ledger;
+use crate::identity::Identity;
+use crate::ledger::{Ledger, SiteRow};
 use crate::limits::Limits;
 use crate::sites::{SiteNumber, Sites};
 use crate::watch::{Registry, Watch};
@@ -30,6 +32,8 @@ pub struct Settings {
     pub clients: Clients,
     /// The uplink. Its pacer must be running ([`Link::run`]).
     pub link: Arc<Link>,
+    /// Whether each response tells the id of its request (`X-Request-Id`).
+    pub tells_request_id: bool,
 }
 
 /// [`Settings`] in force.
@@ -44,6 +48,10 @@ pub struct Active {
     pub link: Arc<Link>,
     /// The queue in front of the disk.
     pub disk: Arc<Disk>,
+    /// Whether each response tells the id of its request.
+    pub tells_request_id: bool,
+    /// Where the ledger counts what each site answers.
+    site_rows: Vec<SiteRow>,
 }
 
 /// What all connections share.
@@ -83,6 +91,8 @@ pub struct Connection {
     pub session: OnceLock<u64>,
     /// The site whose certificate was shown, once one was.
     pub shown: OnceLock<Option<SiteNumber>>,
+    /// The version of TLS, once it is agreed upon.
+    pub tls_version: OnceLock<Option<ProtocolVersion>>,
     /// The worker that serves it from accept to close.
     pub worker: usize,
 }
@@ -96,13 +106,22 @@ impl Connection {
 }
 
 impl Active {
-    fn new(settings: Settings) -> Self {
+    /// Where the ledger counts what a site answers.
+    pub fn row(&self, site: Option<SiteNumber>) -> SiteRow {
+        let row = site.and_then(|site| self.site_rows.get(site.index()));
+        row.copied().unwrap_or(SiteRow::OTHER)
+    }
+
+    fn new(settings: Settings, ledger: &Ledger) -> Self {
+        let rows = settings.sites.iter().map(|site| ledger.row(&site.label()));
         Self {
+            site_rows: rows.collect(),
             disk: Disk::new(settings.link.policy(), settings.limits.disk_reads_max),
             sites: settings.sites,
             limits: settings.limits,
             clients: settings.clients,
             link: settings.link,
+            tells_request_id: settings.tells_request_id,
         }
     }
 }
@@ -111,7 +130,7 @@ impl Shared {
     /// Starts with these settings and no connection.
     pub fn new(settings: Settings, ledger: Ledger) -> Self {
         Self {
-            active: RwLock::new(Arc::new(Active::new(settings))),
+            active: RwLock::new(Arc::new(Active::new(settings, &ledger))),
             registry: Arc::default(),
             ledger,
             connections: AtomicU64::new(0),
@@ -135,7 +154,7 @@ impl Shared {
 
     /// Serves new connections with `settings` from now on.
     pub fn replace(&self, settings: Settings) {
-        *self.active.write() = Arc::new(Active::new(settings));
+        *self.active.write() = Arc::new(Active::new(settings, &self.ledger));
     }
 
     /// The settings in force now.
@@ -150,10 +169,11 @@ impl Shared {
         tracing::debug!("connection ended: {error}");
     }
 
-    /// Logs that a response was refused with 503 because too many already wait.
-    pub fn report_full(&self, full: &QueueFull) {
+    /// Logs that a response was refused with 503 because too many already wait. `None`: a handshake was.
+    pub fn report_full(&self, full: &QueueFull, identity: Option<&Identity>) {
         if let Some(untold) = self.full.lock().allow(Instant::now()) {
-            tracing::warn!(status = 503, untold, "{full}");
+            let request_id = identity.map(|identity| identity.id.to_string());
+            tracing::warn!(status = 503, request_id, untold, "{full}");
         }
     }
 }

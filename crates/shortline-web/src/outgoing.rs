@@ -331,6 +331,14 @@ impl Outgoing {
     }
 }
 
+impl Drop for Outgoing {
+    fn drop(&mut self) {
+        if let Content::Relayed(relayed) = &self.content {
+            self.account.backend_ended(relayed.ended_ns());
+        }
+    }
+}
+
 /// The kernel's copy of a file, if the socket may send it instead of the next `len` bytes: without frames or TLS
 /// around them the socket gets the very bytes of the file.
 fn kernel_copy(file: &OpenFile, len: u64, framed: bool) -> Option<&Arc<KernelCopy>> {

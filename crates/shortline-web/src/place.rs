@@ -18,7 +18,12 @@ pub enum Place {
     /// It is malformed.
     Malformed(Malformed),
     /// There is an answer without a file or backend.
-    Answered(Box<Plan>),
+    Answered {
+        /// The answer.
+        plan: Box<Plan>,
+        /// The site whose rule says so, if it is a rule.
+        site: Option<SiteNumber>,
+    },
     /// Files or a backend of a site answer it.
     At(Spot),
 }
@@ -41,7 +46,7 @@ pub fn find(connection: &Connection, head: &Parts) -> Place {
     }
     let number = match sites::of_request(connection, head) {
         Ok(number) => number,
-        Err(refusal) => return Place::Answered(refusal),
+        Err(plan) => return Place::Answered { plan, site: None },
     };
     let site = connection.settings.sites.get(number);
     let rule = site.rules.find(head);
@@ -51,7 +56,10 @@ pub fn find(connection: &Connection, head: &Parts) -> Place {
         Some(Ruled::Goes(uri)) => uri,
         Some(Ruled::Answered(mut plan)) => {
             site.complete(connection.secure, &mut plan.headers);
-            return Place::Answered(plan);
+            return Place::Answered {
+                plan,
+                site: Some(number),
+            };
         }
     };
     Place::At(Spot {
@@ -68,6 +76,15 @@ fn client(connection: &Connection, head: &Parts) -> IpAddr {
 }
 
 impl Place {
+    /// The site that answers, if one does.
+    pub fn site(&self) -> Option<SiteNumber> {
+        match self {
+            Self::Malformed(_) => None,
+            Self::Answered { site, .. } => *site,
+            Self::At(spot) => Some(spot.site),
+        }
+    }
+
     /// Whether a backend may answer.
     pub fn has_route(&self, connection: &Connection, head: &Parts) -> bool {
         matches!(self, Self::At(spot) if spot.route(connection, head).is_some())

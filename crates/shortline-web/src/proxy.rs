@@ -60,7 +60,7 @@ pub use address::{AddressError, UpstreamAddress};
 pub use options::{HttpVersion, UpstreamOptions};
 pub use pool::BackendSnapshot;
 pub use relay::Relayed;
-pub use trail::Trail;
+pub use trail::{AtBackend, Trail};
 pub use tunnel::tunnel;
 pub use upload::{ContinueWanted, Http2Body, Received};
 
@@ -131,6 +131,7 @@ pub async fn ask(
     let head = head::to_backend(head, body_bytes, upgrade.as_ref(), &forwarding);
     let request = Request::from_parts(head, body);
     let answer = exchange::exchange(upstream, connection.worker, client, request, trail).await?;
+    trail.is_answered();
     proxied(answer, &method, upgrade, held).await
 }
 

@@ -16,9 +16,10 @@ use http::{HeaderMap, Method, StatusCode, Version};
 use hyper::upgrade::Upgraded;
 use shortline_link::{JobHandle, Length};
 
-use crate::account::{Account, RequestFacts};
+use crate::account::Account;
 use crate::context::Connection;
 use crate::files::Plan;
+use crate::identity::X_REQUEST_ID;
 use crate::outgoing::{Framing, Outgoing};
 use crate::place::Place;
 use crate::proxy::Received;
@@ -84,19 +85,13 @@ pub fn respond(
     body: Received,
     mut place: Place,
 ) -> Responding {
-    let account = Account::open(
-        connection,
-        &RequestFacts {
-            method: &head.method,
-            target: target(&head),
-            version: head.version,
-            headers: &head.headers,
-        },
-    );
+    let mut account = Account::open(connection, &head, place.site());
     if let Place::At(spot) = &mut place {
         spot.change(connection, &mut head);
     }
     let decided = decide::now(connection, &place, &head, &body, account.begun_ns());
+    let is_told = decided.is_none() || connection.settings.tells_request_id;
+    account.identify(&head.headers, is_told);
     let asked = Undecided {
         version: head.version,
         method: head.method.clone(),
@@ -113,7 +108,13 @@ pub fn respond(
         None => {
             let now_ns = asked.account.begun_ns();
             let client = asked.account.client().name;
-            let deciding = decide::later(Arc::clone(connection), place, client, head, body, now_ns);
+            let identity = asked.account.identity().cloned();
+            let asks = decide::Asks {
+                client,
+                identity,
+                now_ns,
+            };
+            let deciding = decide::later(Arc::clone(connection), place, asks, head, body);
             Responding {
                 deciding: Some(Box::new((Box::pin(deciding), asked))),
                 started: None,
@@ -157,6 +158,11 @@ impl Undecided {
             let close = HeaderValue::from_static("close");
             decided.headers.insert(header::CONNECTION, close);
         }
+        if let Some(identity) = account.identity()
+            && account.connection().settings.tells_request_id
+        {
+            decided.headers.insert(X_REQUEST_ID, identity.id.field());
+        }
         let client = account.client();
         let connection = account.connection();
         let body_bytes = decided.content.bytes();
@@ -167,12 +173,17 @@ impl Undecided {
         let transport = connection.watch.transport();
         let submitted = transport.submit(client, length);
         let job = submitted.unwrap_or_else(|full| {
-            connection.server.report_full(&full);
+            connection.server.report_full(&full, account.identity());
             // Better to answer at once than to wait forever.
             decided = Plan::text(StatusCode::SERVICE_UNAVAILABLE, &method).into();
             JobHandle::unscheduled()
         });
-        account.set_status(decided.status.as_u16());
+        if job.is_scheduled() {
+            let bytes = body_bytes.map(|bytes| bytes + u64::from(framing.head_bytes));
+            account.enters_link(client, bytes);
+        }
+        let at_backend = decided.at_backend.take();
+        account.decided(decided.status.as_u16(), &decided.headers, at_backend);
         Started {
             status: decided.status,
             headers: decided.headers,
@@ -183,7 +194,7 @@ impl Undecided {
 }
 
 /// The target as it is looked up and logged.
-fn target(head: &Parts) -> &str {
+pub fn target(head: &Parts) -> &str {
     head.uri
         .path_and_query()
         .map_or("*", |path_and_query| path_and_query.as_str())

@@ -16,6 +16,7 @@ use shortline_link::LinkSnapshot;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch as channel;
 
+use crate::comparison::{Comparison, Figures};
 use crate::connection;
 use crate::context::{Connection, Settings, Shared};
 use crate::ledger::{Ledger, ResponseCounts};
@@ -150,6 +151,27 @@ impl Server {
         self.shared.replace(settings);
     }
 
+    /// Compares the responses with fair sharing among clients from now on: [`Server::comparison`].
+    ///
+    /// # Errors
+    /// No thread can be started.
+    pub fn compare(&self) -> io::Result<()> {
+        if self.shared.ledger.comparison().is_some() {
+            return Ok(());
+        }
+        let shared = Arc::downgrade(&self.shared);
+        let rate = move || shared.upgrade()?.active().link.rate_bps();
+        let ledger = &self.shared.ledger;
+        ledger.compare(Comparison::start(ledger.workers(), rate)?);
+        Ok(())
+    }
+
+    /// What fair sharing among clients would have given, if that is compared.
+    pub fn comparison(&self) -> Option<Figures> {
+        let comparison = self.shared.ledger.comparison();
+        comparison.map(|comparison| comparison.figures())
+    }
+
     /// Logs responses to `access_log` from now on.
     pub fn set_access_log(&self, access_log: Option<Arc<dyn AccessLog>>) {
         self.shared.ledger.set_access_log(access_log);
@@ -275,6 +297,7 @@ fn take(
         secure: tls.is_some(),
         session: OnceLock::new(),
         shown: OnceLock::new(),
+        tls_version: OnceLock::new(),
         worker,
     });
     tokio::spawn(async move {

@@ -70,6 +70,13 @@ pub enum SitesError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SiteNumber(usize);
 
+impl SiteNumber {
+    /// Its place in [`Sites::iter`].
+    pub fn index(self) -> usize {
+        self.0
+    }
+}
+
 impl Sites {
     /// The sites in any order.
     ///
@@ -151,6 +158,12 @@ impl Sites {
 }
 
 impl Site {
+    /// What logs and figures call it: its first name. The one without names is `default`.
+    pub fn label(&self) -> String {
+        let first = self.names.first();
+        first.map_or_else(|| "default".to_owned(), Pattern::to_string)
+    }
+
     /// Adds what the site says in each response.
     pub fn complete(&self, is_secure: bool, headers: &mut HeaderMap) {
         if is_secure && let Some(value) = &self.transport_security {

@@ -424,6 +424,7 @@ fn settings(
         limits: LIMITS,
         clients: Clients::default(),
         link: Arc::clone(link),
+        tells_request_id: false,
     };
     (settings, upstream)
 }

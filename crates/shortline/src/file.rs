@@ -97,6 +97,7 @@ impl Keys for File {
         ("cache-files-max", "`files-max` of `[cache]`"),
         ("cache-open-files-max", "`open-files-max` of `[cache]`"),
         ("access_log", "`access` of `[log]`"),
+        ("log_format", "`format` of `[log]`"),
         ("pool_mode", "`pool` of `[gate]`"),
         ("auth_file", "`pool-users` of `[gate]`"),
     ];

@@ -9,9 +9,11 @@ mod gate;
 #[cfg(test)]
 mod generated;
 mod handover;
+mod history;
 mod lab;
 mod load;
 mod model;
+mod page;
 mod serve;
 mod sim;
 mod trace;

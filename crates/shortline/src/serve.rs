@@ -4,6 +4,7 @@ mod handover;
 mod metrics;
 pub mod options;
 mod ordering;
+mod page;
 mod ports;
 mod root;
 pub mod routes;

@@ -89,6 +89,11 @@ impl JobHandle {
         Self(None)
     }
 
+    /// Whether it waits for grants at all.
+    pub fn is_scheduled(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// Ready when the job may hand bytes over. Asks for a grant if none was asked for yet.
     pub fn poll_grant(&mut self, context: &mut Context<'_>) -> Poll<Grant> {
         let Some(job) = &mut self.0 else {

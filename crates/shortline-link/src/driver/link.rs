@@ -294,6 +294,11 @@ impl Link {
         }
     }
 
+    /// The rate that grants follow now, in bits per second, if there is one.
+    pub fn rate_bps(&self) -> Option<u64> {
+        self.state.lock().queue.rate().map(|rate| rate.bps())
+    }
+
     /// The link's state now.
     pub fn snapshot(&self) -> LinkSnapshot {
         let (device, wire_bytes) = match &mut *self.device.lock() {

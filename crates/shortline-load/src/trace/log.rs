@@ -1,14 +1,15 @@
-//! Logs in Common or Combined Log Format as traces; `log_line.rs` reads a line.
+//! Logs in Common or Combined Log Format, or in JSON, as traces; `log_line.rs` and `json_line.rs` read a line.
 //!
 //! Servers write a line when the response ends but stamp it with the request's beginning, so lines
 //! come late by as long as responses took. They are put in order: a second is handed out once a
 //! line more than [`LATE_S_MAX`] after it was read. A line later than that is an error. Requests of
 //! one second keep the order of the log and are spread over it as [`super::Spread`] says. Time
-//! counts from the first second that has a request.
+//! counts from the first second that has a request. A line of JSON says when in the second it was.
 
 use std::collections::BTreeMap;
 use std::io::BufRead;
 
+use super::json_line;
 use super::lines::Lines;
 use super::log_line::{WANT, parse_line};
 use super::spread::{NS_PER_S, Spreader};
@@ -20,9 +21,26 @@ pub(super) const LATE_S_MAX: i64 = 3_600;
 /// Bytes in a line beside the path: names, referer and user agent.
 const LINE_BYTES_BESIDE_PATH: usize = 32_768;
 
+/// What the lines of a log are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// Common or Combined Log Format.
+    Common,
+    /// JSON.
+    Json,
+}
+
+/// The form of a log that begins so. `None`: it is no log.
+pub(super) fn form(head: &[u8]) -> Option<Form> {
+    if head.trim_ascii_start().starts_with(b"{") && !head.contains(&0) {
+        return Some(Form::Json);
+    }
+    is_log(head).then_some(Form::Common)
+}
+
 /// Whether a line in the beginning of a file has a log's time, `[day/Mon/year:`. No CSV of ours has
 /// one, because its paths contain no space.
-pub(super) fn is_log(head: &[u8]) -> bool {
+fn is_log(head: &[u8]) -> bool {
     let month = |text: &[u8]| {
         [
             b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov",
@@ -59,6 +77,7 @@ pub(super) fn is_log(head: &[u8]) -> bool {
 /// Reads lines and hands out requests, a second at a time.
 pub(super) struct Reader<R> {
     input: R,
+    form: Form,
     lines: Lines,
     options: TraceOptions,
     spreader: Spreader,
@@ -76,13 +95,18 @@ pub(super) struct Reader<R> {
 }
 
 impl<R: BufRead> Reader<R> {
-    pub(super) fn new(input: R, options: &TraceOptions) -> Self {
+    pub(super) fn new(input: R, form: Form, options: &TraceOptions) -> Self {
         let line_bytes_max = options
             .path_bytes_max
             .saturating_add(LINE_BYTES_BESIDE_PATH);
+        let want = match form {
+            Form::Common => WANT,
+            Form::Json => json_line::WANT,
+        };
         Self {
             input,
-            lines: Lines::new(line_bytes_max, WANT),
+            form,
+            lines: Lines::new(line_bytes_max, want),
             options: options.clone(),
             spreader: Spreader::new(options.spread),
             waiting: BTreeMap::new(),
@@ -123,10 +147,15 @@ impl<R: BufRead> Reader<R> {
         self.waiting_count -= requests.len();
         let after = second - *self.first.get_or_insert(second);
         let after = u64::try_from(after).expect("invariant: seconds are handed out in order");
-        for request in &mut requests {
-            request.at_ns = after * NS_PER_S;
+        if self.form == Form::Json {
+            requests.sort_by_key(|request| request.at_ns);
         }
-        self.spreader.spread(&mut requests);
+        for request in &mut requests {
+            request.at_ns += after * NS_PER_S;
+        }
+        if self.form == Form::Common {
+            self.spreader.spread(&mut requests);
+        }
         Some(requests)
     }
 
@@ -139,7 +168,11 @@ impl<R: BufRead> Reader<R> {
             return Ok(());
         }
         let number = line.number;
-        let entry = parse_line(number, line.content, self.options.path_bytes_max)?;
+        let path_bytes_max = self.options.path_bytes_max;
+        let entry = match self.form {
+            Form::Common => parse_line(number, line.content, path_bytes_max)?,
+            Form::Json => json_line::parse(number, line.content, path_bytes_max)?,
+        };
         let (path, bytes) = match entry.request {
             Ok(request) => request,
             Err(kind) => {
@@ -156,7 +189,7 @@ impl<R: BufRead> Reader<R> {
         self.latest = self.latest.max(entry.unix_s);
         self.waiting_count += 1;
         self.waiting.entry(entry.unix_s).or_default().push(Request {
-            at_ns: 0,
+            at_ns: entry.after_ns,
             path,
             bytes,
         });
@@ -206,7 +239,9 @@ mod tests {
     #[test]
     fn a_log_is_known_by_its_times() {
         let text = line(0, "/a", 5);
-        assert!(is_log(text.as_bytes()));
+        assert_eq!(form(text.as_bytes()), Some(Form::Common));
+        assert_eq!(form(b"\n {\"time\":"), Some(Form::Json));
+        assert_eq!(form(b"{\0"), None);
         let mut latin1 = text.clone().into_bytes();
         latin1[0] = 0xe9;
         assert!(is_log(&latin1));

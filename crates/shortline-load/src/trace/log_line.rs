@@ -54,6 +54,8 @@ const UNSENDABLE: &AsciiSet = &CONTROLS
 pub(super) struct Entry {
     /// When, in seconds since 1970 in UTC.
     pub(super) unix_s: i64,
+    /// How long after that second began, in nanoseconds, if the line tells it.
+    pub(super) after_ns: u64,
     /// Path and body bytes, or why the request cannot be repeated.
     pub(super) request: Result<(String, u64), LeftOut>,
 }
@@ -74,11 +76,15 @@ pub(super) fn parse_line(
         Some(kind) => Err(kind),
         None => Ok((path(line, request, path_bytes_max)?, bytes)),
     };
-    Ok(Entry { unix_s, request })
+    Ok(Entry {
+        unix_s,
+        after_ns: 0,
+        request,
+    })
 }
 
 /// Why it is not a request for a whole file; `None` if it is.
-fn left_out(request: &[u8], status: [u8; 3]) -> Option<LeftOut> {
+pub(super) fn left_out(request: &[u8], status: [u8; 3]) -> Option<LeftOut> {
     let method_end = find(request, b" ").unwrap_or(0);
     match &request[..method_end] {
         b"GET" => {}
@@ -210,6 +216,16 @@ impl<'a> Fields<'a> {
 fn path(line: usize, request: &[u8], path_bytes_max: usize) -> Result<String, TraceProblem> {
     let raw = unescaped(&request[b"GET ".len()..]);
     let target = without_version(&raw).trim_ascii();
+    sendable(line, target, request, path_bytes_max)
+}
+
+/// A target as it can be sent. `request` is what an error shows.
+pub(super) fn sendable(
+    line: usize,
+    target: &[u8],
+    request: &[u8],
+    path_bytes_max: usize,
+) -> Result<String, TraceProblem> {
     let path = percent_encode(without_origin(target), UNSENDABLE).to_string();
     if path.len() > path_bytes_max {
         return Err(TraceProblem::PathTooLong {

@@ -20,6 +20,7 @@ use http::HeaderMap;
 use http_body::Body;
 use http_body_util::BodyExt;
 use parking_lot::Mutex;
+use shortline_base::clock::now_ns;
 use tokio::task::AbortHandle;
 
 use super::admission::{Held, Side};
@@ -54,6 +55,8 @@ struct State {
     trailers: Option<HeaderMap>,
     /// How the body ended, once it has.
     end: Option<Result<(), io::ErrorKind>>,
+    /// When it ended whole.
+    ended_ns: Option<u64>,
     reader: Option<Waker>,
     writer: Option<Waker>,
 }
@@ -184,6 +187,7 @@ impl Buffer {
     fn end(&self, end: Result<(), io::ErrorKind>) {
         let mut state = self.state.lock();
         state.end = Some(end);
+        state.ended_ns = end.is_ok().then(now_ns);
         state.reader.take().into_iter().for_each(Waker::wake);
     }
 
@@ -253,6 +257,11 @@ impl Relayed {
                 Poll::Pending
             }
         }
+    }
+
+    /// When the backend sent the last byte. `None`: it has not.
+    pub fn ended_ns(&self) -> Option<u64> {
+        self.buffer.state.lock().ended_ns
     }
 
     /// Bytes that have arrived and are not yet taken.

@@ -1,55 +1,92 @@
 //! How far a request came at its backends. It is logged if the request ends in 502, 503 or 504.
 //!
-//! A line has the route, the last backend asked, the reason, and where the time went: waiting for
-//! admission, connecting, until the head of an answer, and in all. Each route's backends get at
+//! A line has the route, the last backend asked, the reason, the request's id, and where the time went: waiting for
+//! admission, connecting, until the head of an answer, and in all. The access log gets the same times ([`AtBackend`]). Each route's backends get at
 //! most ten lines a second. The next line says how many were left out ([`crate::throttle`]).
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;
-use tokio::time::Instant;
+use shortline_base::clock::now_ns;
 
 use super::error::{ProxyError, with_sources};
 use super::pool::Backend;
 use super::routes::Route;
+use crate::identity::Identity;
+use crate::log::BackendRecord;
 
 /// A request under way; see the module's text.
 pub struct Trail {
-    begun: Instant,
+    identity: Option<Identity>,
+    begun_ns: u64,
     /// The time until the request was admitted or refused, if an admission was asked.
     waited: Option<Duration>,
     /// The last backend asked, and since when.
-    turned_to: Option<(Arc<Backend>, Instant)>,
+    turned_to: Option<(Arc<Backend>, u64)>,
     /// How long the last connection took, including the wait for a place. Empty if one was kept.
     connected: Option<Duration>,
+    /// When the head of an answer came.
+    head_ns: Option<u64>,
+}
+
+/// What is logged of a backend's part, when the head of its response is there or it was given up.
+pub struct AtBackend {
+    backend: Option<Arc<Backend>>,
+    admission: Option<Duration>,
+    connect: Option<Duration>,
+    since_ns: Option<u64>,
+    head_ns: u64,
+    /// When the last byte of its response came.
+    pub ended_ns: Option<u64>,
+}
+
+impl AtBackend {
+    /// As it is logged.
+    pub fn record(self) -> BackendRecord {
+        let after = |ns: u64| Some(Duration::from_nanos(ns.saturating_sub(self.since_ns?)));
+        BackendRecord {
+            head: after(self.head_ns),
+            whole: self.ended_ns.and_then(after),
+            address: self.backend.map(|backend| backend.address().to_string()),
+            admission: self.admission,
+            connect: self.connect,
+        }
+    }
 }
 
 impl Trail {
     /// Starts the trail of a request that is complete now.
-    pub fn begin() -> Self {
+    pub fn begin(identity: Option<Identity>) -> Self {
         Self {
-            begun: Instant::now(),
+            identity,
+            begun_ns: now_ns(),
             waited: None,
             turned_to: None,
             connected: None,
+            head_ns: None,
         }
     }
 
     /// Notes that it was admitted or refused.
     pub(super) fn asked_to_wait(&mut self) {
-        self.waited = Some(self.begun.elapsed());
+        self.waited = Some(since(self.begun_ns));
     }
 
     /// Notes that this backend is tried.
     pub(super) fn turns_to(&mut self, backend: &Arc<Backend>) {
-        self.turned_to = Some((Arc::clone(backend), Instant::now()));
+        self.turned_to = Some((Arc::clone(backend), now_ns()));
         self.connected = None;
     }
 
     /// Notes that a new connection was made, or failed.
     pub(super) fn has_connected(&mut self, took: Duration) {
         self.connected = Some(took);
+    }
+
+    /// Notes that the head of an answer has come.
+    pub(super) fn is_answered(&mut self) {
+        self.head_ns = Some(now_ns());
     }
 
     /// Logs that there is no answer, unless that is the client's own fault.
@@ -69,6 +106,20 @@ impl Trail {
         }
     }
 
+    /// What is logged of the backend's part. `ends`: nothing follows the head.
+    pub fn at_backend(&self, ends: bool) -> AtBackend {
+        let head_ns = self.head_ns.unwrap_or_else(now_ns);
+        let turned_to = self.turned_to.as_ref();
+        AtBackend {
+            backend: turned_to.map(|(backend, _)| Arc::clone(backend)),
+            admission: self.waited,
+            connect: self.connected,
+            since_ns: turned_to.map(|(_, since_ns)| *since_ns),
+            head_ns,
+            ended_ns: ends.then_some(head_ns),
+        }
+    }
+
     fn log(&self, route: &Route, status: StatusCode, reason: &str) {
         let Some(untold) = route.upstream.may_log_failure() else {
             return;
@@ -81,8 +132,12 @@ impl Trail {
             reason,
             wait_ms = self.waited.map(ms),
             connect_ms = self.connected.map(ms),
-            backend_ms = backend.map(|(_, since)| ms(since.elapsed())),
-            total_ms = ms(self.begun.elapsed()),
+            backend_ms = backend.map(|(_, since_ns)| ms(since(*since_ns))),
+            total_ms = ms(since(self.begun_ns)),
+            request_id = self
+                .identity
+                .as_ref()
+                .map(|identity| identity.id.to_string()),
             untold,
             "a request failed"
         );
@@ -97,6 +152,10 @@ fn is_backend_failure(status: StatusCode) -> bool {
         StatusCode::GATEWAY_TIMEOUT,
     ]
     .contains(&status)
+}
+
+fn since(begun_ns: u64) -> Duration {
+    Duration::from_nanos(now_ns().saturating_sub(begun_ns))
 }
 
 fn ms(time: Duration) -> u64 {

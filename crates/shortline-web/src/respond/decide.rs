@@ -10,11 +10,12 @@ use http::{HeaderMap, Method, StatusCode, Uri};
 use super::{Tunnel, target};
 use crate::context::Connection;
 use crate::files::{Plan, PlanBody, RequestHead};
+use crate::identity::Identity;
 use crate::outgoing::Content;
 use crate::place::{Place, Spot};
 use crate::programs::{Found, Programs};
 use crate::proxy::routes::Route;
-use crate::proxy::{self, Proxied, Received, Trail};
+use crate::proxy::{self, AtBackend, Proxied, Received, Trail};
 use crate::sites::Site;
 use crate::unwanted::{self, Unsound};
 
@@ -24,6 +25,18 @@ pub struct Decided {
     pub headers: HeaderMap,
     pub content: Content,
     pub tunnel: Option<Box<Tunnel>>,
+    /// A backend's part in it, if one was asked.
+    pub at_backend: Option<AtBackend>,
+}
+
+/// Who asks, and when.
+pub struct Asks {
+    /// The client's name.
+    pub client: u128,
+    /// Which request it is.
+    pub identity: Option<Identity>,
+    /// When the request was complete.
+    pub now_ns: u64,
 }
 
 /// The answer, if it need not wait for a backend, a disk or the client.
@@ -42,7 +55,7 @@ pub fn now(
     }
     let spot = match place {
         Place::At(spot) => spot,
-        Place::Answered(plan) => return Some(Plan::clone(plan).into()),
+        Place::Answered { plan, .. } => return Some(Plan::clone(plan).into()),
         Place::Malformed(_) => return None,
     };
     let site = spot.site(connection);
@@ -78,14 +91,14 @@ pub fn now(
 pub async fn later(
     connection: Arc<Connection>,
     place: Place,
-    client: u128,
+    asks: Asks,
     mut head: Parts,
     mut body: Received,
-    now_ns: u64,
 ) -> Decided {
+    let now_ns = asks.now_ns;
     let spot = match place {
         Place::At(spot) => spot,
-        Place::Answered(plan) => {
+        Place::Answered { plan, .. } => {
             let unsound = pass_over(&connection, &head, &mut body).await;
             return unsound.unwrap_or(*plan).into();
         }
@@ -103,7 +116,7 @@ pub async fn later(
                 let call = programs.call(&connection, &head, program, sent_target(&spot, &head));
                 head.uri = with_query(target, &head.uri);
                 head.extensions.insert(call);
-                let decided = ask_backend(&connection, client, route, head, body).await;
+                let decided = ask_backend(&connection, asks, route, head, body).await;
                 return decided.at(&connection, &spot);
             }
             let plan = files.respond(&with_target(&head, target), now_ns).await;
@@ -123,7 +136,7 @@ pub async fn later(
                 }
             }
         }
-        let decided = ask_backend(&connection, client, route, head, body).await;
+        let decided = ask_backend(&connection, asks, route, head, body).await;
         return decided.at(&connection, &spot);
     }
     if let Some(refusal) = pass_over(&connection, &head, &mut body).await {
@@ -143,14 +156,20 @@ pub async fn later(
 
 async fn ask_backend(
     connection: &Arc<Connection>,
-    client: u128,
+    asks: Asks,
     route: &Route,
-    head: Parts,
+    mut head: Parts,
     body: Received,
 ) -> Decided {
     let method = head.method.clone();
-    let mut trail = Trail::begin();
-    match proxy::ask(connection, client, route, head, body, &mut trail).await {
+    if let Some(identity) = &asks.identity {
+        identity.tell(&mut head.headers);
+    }
+    let mut trail = Trail::begin(asks.identity);
+    let asked = proxy::ask(connection, asks.client, route, head, body, &mut trail).await;
+    let ends = asked.as_ref().is_ok_and(|proxied| proxied.body.is_none());
+    let at_backend = Some(trail.at_backend(ends));
+    let decided = match asked {
         Ok(proxied) => {
             trail.log_passed_on(route, proxied.status);
             Decided::proxied(proxied, route)
@@ -159,6 +178,10 @@ async fn ask_backend(
             trail.log_failed(route, &error);
             error.plan(&method).into()
         }
+    };
+    Decided {
+        at_backend,
+        ..decided
     }
 }
 
@@ -214,6 +237,7 @@ impl Decided {
                     idle_time_max: route.upstream.options.tunnel_idle_time_max,
                 })
             }),
+            at_backend: None,
         }
     }
 }
@@ -225,6 +249,7 @@ impl From<Plan> for Decided {
             headers: plan.headers,
             content: plan.body.into(),
             tunnel: None,
+            at_backend: None,
         }
     }
 }

@@ -59,6 +59,7 @@ impl Front {
             limits: Limits::default(),
             clients: Clients::default(),
             link: link.unwrap(),
+            tells_request_id: false,
         };
         let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = socket.local_addr().unwrap();

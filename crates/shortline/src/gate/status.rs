@@ -13,13 +13,14 @@ use shortline_sched::admission::Order;
 use shortline_web::server::ServerSnapshot;
 
 use super::clients::{self, ClientStatus, Paused};
-use super::history::{History, Sample};
+use super::history::{self, Sample};
 use super::opening::Opened;
 use super::options::PolicyName;
 use super::quiet::Quiet;
 use super::series::Series;
 use super::servers::{self, ServerStatus};
 use super::settings::Settings;
+use crate::history::History;
 
 /// Everything the endpoint shows except the history.
 #[derive(Clone, Debug, Serialize)]
@@ -147,7 +148,7 @@ pub struct View {
     /// The clients of a database. `None` for HTTP.
     clients: Option<Arc<Registry>>,
     pool: Arc<OnceLock<Arc<dyn Shown>>>,
-    history: History,
+    history: History<Sample>,
     quiet: Quiet,
     opened: Opened,
     started: Instant,
@@ -166,7 +167,7 @@ impl View {
     ) -> Self {
         let (started, quiet, opened) = (Instant::now(), Quiet::default(), Opened::default());
         Self {
-            history: History::start(gate.clone(), started, quiet.clone(), opened.clone()),
+            history: history::start(gate.clone(), started, quiet.clone(), opened.clone()),
             quiet,
             opened,
             gate,

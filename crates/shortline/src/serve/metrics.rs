@@ -2,10 +2,11 @@
 
 use std::fmt::Display;
 
-use shortline_link::{Discovered, LinkSnapshot};
+use shortline_link::{Discovered, LinkSnapshot, SIZE_CLASSES};
+use shortline_web::comparison::Figures;
 use shortline_web::proxy::BackendSnapshot;
 use shortline_web::server::ServerSnapshot;
-use shortline_web::{RESPONSE_SECONDS, ResponseCounts};
+use shortline_web::{RESPONSE_SECONDS, ResponseCounts, ResponseTimes};
 
 use super::routes::GateStatus;
 use super::status::Status;
@@ -34,6 +35,7 @@ pub fn render(status: &Status) -> String {
     link(&mut page, &status.link);
     server(&mut page, &status.server);
     responses(&mut page, &status.server.responses);
+    comparison(&mut page, status.comparison.as_ref());
     gates(&mut page, &status.gates);
     page.finish()
 }
@@ -260,25 +262,71 @@ fn responses(page: &mut Text, counts: &ResponseCounts) {
         "Time from complete request to first grant, summed over complete responses.",
         counts.wait_seconds_total,
     );
-    histogram(page, counts);
-}
-
-/// In Prometheus, each bucket includes all those below it.
-fn histogram(page: &mut Text, counts: &ResponseCounts) {
     page.head(
         "histogram",
         "response_seconds",
         "Time from complete request to last byte handed over, complete responses.",
     );
+    histogram(page, "response_seconds", &[], &counts.times);
+    page.head(
+        "histogram",
+        "response_seconds_by_size",
+        "The same by the size of the body.",
+    );
+    for ((_, size), times) in SIZE_CLASSES.iter().zip(&counts.by_size) {
+        histogram(page, "response_seconds_by_size", &[("size", size)], times);
+    }
+    page.head(
+        "histogram",
+        "response_seconds_by_site",
+        "The same by site; the first 64 have their own.",
+    );
+    for site in &counts.by_site {
+        let label = [("site", site.name.as_str())];
+        histogram(page, "response_seconds_by_site", &label, &site.times);
+    }
+}
+
+/// The same responses as they were and as fair sharing would have had them.
+fn comparison(page: &mut Text, figures: Option<&Figures>) {
+    let Some(figures) = figures else {
+        return;
+    };
+    page.head(
+        "histogram",
+        "compared_response_seconds",
+        "Response times on the uplink by size, as they were (ours) and as fair sharing among clients would have had them (fair).",
+    );
+    for both in &figures.by_size {
+        for (order, times) in [("ours", &both.ours), ("fair", &both.fair)] {
+            let labels = [("order", order), ("size", both.size)];
+            histogram(page, "compared_response_seconds", &labels, times);
+        }
+    }
+    page.counter(
+        "compared_left_out_total",
+        "Responses that were not compared because there were too many at once.",
+        figures.left_out_total,
+    );
+    page.counter(
+        "compared_restarts_total",
+        "Times that the comparison began anew because it could not keep up.",
+        figures.restarts_total,
+    );
+}
+
+/// In Prometheus, each bucket includes all those below it.
+fn histogram(page: &mut Text, name: &str, labels: &[(&str, &str)], times: &ResponseTimes) {
     let bounds = RESPONSE_SECONDS.iter().map(f64::to_string);
     let bounds = bounds.chain(std::iter::once("+Inf".to_owned()));
     let mut total = 0;
-    for (bound, count) in bounds.zip(&counts.by_response_time) {
+    for (bound, count) in bounds.zip(&times.buckets) {
         total += count;
-        page.sample("response_seconds_bucket", &[("le", &bound)], total);
+        let labels = [labels, &[("le", bound.as_str())]].concat();
+        page.sample(&format!("{name}_bucket"), &labels, total);
     }
-    page.sample("response_seconds_sum", &[], counts.response_seconds_total);
-    page.sample("response_seconds_count", &[], total);
+    page.sample(&format!("{name}_sum"), labels, times.seconds);
+    page.sample(&format!("{name}_count"), labels, total);
 }
 
 #[cfg(test)]
@@ -288,14 +336,15 @@ mod tests {
 
     #[test]
     fn the_histogram_is_cumulative() {
-        let counts = ResponseCounts {
+        let mut counts = ResponseCounts {
             by_status_class: [0, 3, 0, 0, 0],
-            incomplete_total: 0,
             body_bytes_total: 9,
             wait_seconds_total: 0.5,
-            response_seconds_total: 1.5,
-            by_response_time: vec![1, 0, 0, 0, 0, 0, 0, 0, 0, 2],
+            ..ResponseCounts::default()
         };
+        for response_ns in [1_000, 20_000_000_000, 30_000_000_000] {
+            counts.times.count(response_ns);
+        }
         let mut page = Text::default();
         responses(&mut page, &counts);
         let text = page.finish();
@@ -303,6 +352,7 @@ mod tests {
         assert!(text.contains("shortline_response_seconds_bucket{le=\"10\"} 1\n"));
         assert!(text.contains("shortline_response_seconds_bucket{le=\"+Inf\"} 3\n"));
         assert!(text.contains("shortline_response_seconds_count 3\n"));
+        assert!(text.contains("shortline_response_seconds_by_size_count{size=\"up to 1 KB\"} 0\n"));
         assert!(text.contains("shortline_requests_total{status=\"2xx\"} 3\n"));
     }
 }

@@ -18,6 +18,7 @@ use shortline_sched::{Aging, Growing, Network, Policy};
 
 use shortline_daemon::admin::HostName;
 use shortline_daemon::keys::{all_from_text, from_text, some_from_text};
+use shortline_daemon::log_line::LineFormat;
 use shortline_daemon::overlay;
 use shortline_tls::names::Pattern;
 
@@ -350,13 +351,25 @@ pub struct AdminOptions {
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 #[command(next_help_heading = "Admin and log")]
 pub struct LogOptions {
-    /// Log each response to this file, or to standard output (-): Combined Log Format and times
+    /// Log each response to this file, or to standard output (-)
     #[arg(long = "access-log", value_name = "FILE|-")]
     pub access: Option<PathBuf>,
+    /// What a line of the access log has: combined (Combined Log Format and times), json, or a text with the
+    /// variables of nginx's log_format, such as '$remote_addr $status $request_time' [default: combined]
+    ///
+    /// A text may begin with `escape=json ` for values inside JSON strings. docs/operations.md has the variables.
+    #[arg(id = "access_format", long = "log-format", value_name = "FORMAT")]
+    #[serde(deserialize_with = "some_from_text")]
+    pub format: Option<LineFormat>,
     /// The most log lines that wait for the disk; further ones are dropped and counted [default:
     /// 8192]
     #[arg(long = "access-log-lines-max", value_name = "N")]
     pub lines_max: Option<NonZeroUsize>,
+    /// Tell the client the id of its request in each response, in X-Request-Id [default: false]
+    ///
+    /// The log and the backend have the id in any case.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    pub send_request_id: Option<bool>,
 }
 
 /// The uplink's rate as configured.
@@ -437,7 +450,12 @@ overlay!(AdminOptions {
     connections_max,
     host,
 });
-overlay!(LogOptions { access, lines_max });
+overlay!(LogOptions {
+    access,
+    format,
+    lines_max,
+    send_request_id,
+});
 overlay!(LimitOptions {
     connections_max,
     connections_per_address_max,

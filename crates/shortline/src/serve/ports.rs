@@ -99,14 +99,19 @@ impl Port {
         self.listener.socket()
     }
 
-    /// Says where it listens; with port 0 the kernel chose the port.
+    /// Says where it listens.
     pub fn announce(&self) {
+        eprintln!("shortline: listening on {}", self.told());
+    }
+
+    /// The address and its protocol; with port 0 the kernel chose the port.
+    pub fn told(&self) -> String {
         let protocol = match self.listen.speaks_tls() {
             true => "https",
             false => "http",
         };
         let address = self.socket().local_addr().unwrap_or(self.listen.address);
-        eprintln!("shortline: listening on {address} ({protocol})");
+        format!("{address} ({protocol})")
     }
 
     fn is_at_socket_of(&self, other: &Self) -> bool {

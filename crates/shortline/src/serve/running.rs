@@ -104,6 +104,8 @@ struct RunningLink {
 
 /// The current log. The admin endpoint counts its losses.
 type LogInForce = Arc<Mutex<Option<Arc<LogWriter>>>>;
+/// Where the server listens. The admin endpoint shows it.
+type ListensInForce = Arc<Mutex<Vec<String>>>;
 /// The current routes. The admin endpoint shows their gates.
 type RoutesInForce = Arc<Mutex<OpenRoutes>>;
 
@@ -122,6 +124,7 @@ struct Running {
     /// Where the next process comes.
     door: Option<Door>,
     started: Instant,
+    listens: ListensInForce,
 }
 
 impl Running {
@@ -147,6 +150,7 @@ impl Running {
             limits: settings.limits.clone(),
             clients: settings.clients.clone(),
             link: Arc::clone(&link.link),
+            tells_request_id: tells_request_id(&settings),
         };
         let path = settings.handover_path.as_deref();
         let door = path.map(|path| Door::open(path, door)).transpose()?;
@@ -162,6 +166,7 @@ impl Running {
             admin: None,
             door,
             started: Instant::now(),
+            listens: Arc::default(),
         };
         let admin = running.bind_admin(&running.settings.admin, admin)?;
         running.answer_admin(admin)?;
@@ -174,6 +179,7 @@ impl Running {
     }
 
     fn listen(&self) {
+        *self.listens.lock() = self.ports.iter().map(Port::told).collect();
         self.server
             .listen(self.ports.iter().map(Port::listener).collect());
     }
@@ -248,6 +254,7 @@ impl Running {
             limits: settings.limits.clone(),
             clients: settings.clients.clone(),
             link: Arc::clone(&self.link.link),
+            tells_request_id: tells_request_id(&settings),
         });
         self.settings = settings;
         changed.announce(&self.ports);
@@ -372,9 +379,14 @@ fn same_routes(settings: &Settings, before: &Settings) -> bool {
 fn open_log(options: &LogOptions) -> Result<Option<Arc<LogWriter>>, CommandError> {
     let lines_max = options.lines_max.map_or(LOG_LINES_MAX, NonZeroUsize::get);
     let path = options.access.as_deref();
-    path.map(|path| LogWriter::open(path, lines_max))
+    let format = options.format.clone().unwrap_or_default();
+    path.map(|path| LogWriter::open(path, format, lines_max))
         .transpose()
         .map_err(CommandError::failure)
+}
+
+fn tells_request_id(settings: &Settings) -> bool {
+    settings.log.send_request_id.unwrap_or(false)
 }
 
 fn as_access_log(log: Option<&Arc<LogWriter>>) -> Option<Arc<dyn AccessLog>> {

@@ -111,7 +111,7 @@ fn the_admin_endpoint_refuses_what_it_does_not_have() {
     let site = Site::new();
     let server = Server::start(&site, &[]);
     let admin = server.admin.unwrap();
-    assert_eq!(get(admin, "/").status, 404);
+    assert_eq!(get(admin, "/nothing").status, 404);
     assert_eq!(
         request(admin, "POST", "/status", "Content-Length: 0\r\n").status,
         405

@@ -23,6 +23,7 @@ fn both_formats_are_read() {
     let common = "h - - [01/Jul/1995:00:00:01 -0400] \"GET /a.html HTTP/1.0\" 200 6245";
     let want = Entry {
         unix_s: 804_571_201,
+        after_ns: 0,
         request: Ok(("/a.html".into(), 6245)),
     };
     assert_eq!(entry(common), want);

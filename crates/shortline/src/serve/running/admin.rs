@@ -8,6 +8,7 @@ use tokio::task::JoinHandle;
 use super::super::options::AdminOptions;
 use super::super::status::{Status, StatusPages};
 use super::Running;
+use crate::history::History;
 use shortline_command::CommandError;
 use shortline_daemon::admin::{self, Hosts};
 use shortline_daemon::sockets::{bind, is_at};
@@ -54,16 +55,26 @@ impl Running {
         let server = Arc::clone(&self.server);
         let log = Arc::clone(&self.log);
         let routes = Arc::clone(&self.routes);
+        let listens = Arc::clone(&self.listens);
         let started = self.started;
+        self.server.compare().map_err(CommandError::failure)?;
         let status = move || Status {
             version: env!("CARGO_PKG_VERSION"),
             uptime_seconds: started.elapsed().as_secs_f64(),
+            listen: listens.lock().clone(),
             link: server.link_snapshot(),
             server: server.snapshot(),
+            comparison: server.comparison(),
             gates: routes.lock().gates(),
             access_log_dropped_total: log.lock().as_ref().map_or(0, |log| log.dropped_total()),
+            warnings: shortline_daemon::warnings::last(),
         };
-        let pages = StatusPages(Box::new(status));
+        let status = Arc::new(status);
+        let sampled = Arc::clone(&status);
+        let pages = StatusPages {
+            history: History::start(started, move |_| sampled().sample()),
+            status: Box::new(move || status()),
+        };
         let hosts = Hosts::new(options.host.as_deref().unwrap_or_default());
         let answering = socket
             .try_clone()

@@ -10,27 +10,29 @@
 //! control characters and bytes beyond ASCII are written as `\xHH`.
 
 use std::fmt::Write;
-use std::time::SystemTime;
 
 use shortline_web::AccessRecord;
+
+use super::request_field;
+use super::text::{common_time, escape};
 
 /// Appends the line of one response, with its line break.
 pub fn write_line(line: &mut String, record: &AccessRecord) {
     // Writing to a String cannot fail.
-    let _ = write!(line, "{} - - [", record.peer);
-    write_time(line, record.time);
-    line.push_str("] \"");
-    escape(line, &record.method);
+    let _ = write!(line, "{} - ", record.peer);
+    write_user(line, record.user.as_deref());
+    let _ = write!(line, " [{}] \"", common_time(record.time));
+    escape(line, record.method.as_bytes());
     line.push(' ');
-    escape(line, &record.target);
+    escape(line, record.target.as_bytes());
     let _ = write!(
         line,
         " {}\" {} {} ",
         record.version, record.status, record.body_bytes
     );
-    write_quoted(line, record.referer.as_deref());
+    write_quoted(line, request_field(record, 0));
     line.push(' ');
-    write_quoted(line, record.user_agent.as_deref());
+    write_quoted(line, request_field(record, 1));
     let _ = writeln!(
         line,
         " wait={:.6} send={:.6} complete={}",
@@ -40,59 +42,35 @@ pub fn write_line(line: &mut String, record: &AccessRecord) {
     );
 }
 
-fn write_quoted(line: &mut String, text: Option<&str>) {
+/// A user whose name has a space or a bracket could pretend to be the fields after it, so these are escaped, too.
+fn write_user(line: &mut String, user: Option<&[u8]>) {
+    let Some(user) = user.filter(|user| !user.is_empty()) else {
+        line.push('-');
+        return;
+    };
+    for byte in user {
+        match byte {
+            b' ' | b'[' | b']' => {
+                let _ = write!(line, "\\x{byte:02X}");
+            }
+            byte => escape(line, &[*byte]),
+        }
+    }
+}
+
+fn write_quoted(line: &mut String, text: Option<&[u8]>) {
     line.push('"');
     match text {
-        None | Some("") => line.push('-'),
+        None | Some(b"") => line.push('-'),
         Some(text) => escape(line, text),
     }
     line.push('"');
 }
 
-/// `21/Nov/2026:10:00:00 +0000`, from the HTTP date of the same moment: `Sat, 21 Nov 2026 10:00:00
-/// GMT`, whose fields have fixed places.
-fn write_time(line: &mut String, time: SystemTime) {
-    let http = httpdate::fmt_http_date(time);
-    let (day, month, year, clock) = (&http[5..7], &http[8..11], &http[12..16], &http[17..25]);
-    let _ = write!(line, "{day}/{month}/{year}:{clock} +0000");
-}
-
-fn escape(line: &mut String, text: &str) {
-    for byte in text.bytes() {
-        match byte {
-            b'"' | b'\\' | 0..=0x1f | 0x7f.. => {
-                let _ = write!(line, "\\x{byte:02X}");
-            }
-            _ => line.push(char::from(byte)),
-        }
-    }
-}
-
 #[cfg(test)]
-pub mod tests {
-    #![allow(clippy::unwrap_used)]
-    //! One record to log, and what its line must be.
-    use std::time::{Duration, UNIX_EPOCH};
-
+mod tests {
+    use super::super::testing::record;
     use super::*;
-
-    /// A response as it is logged.
-    pub fn record() -> AccessRecord {
-        AccessRecord {
-            peer: "192.0.2.7".parse().unwrap(),
-            method: "GET".to_owned(),
-            target: "/a?b".to_owned(),
-            version: "HTTP/1.1",
-            status: 200,
-            body_bytes: 512,
-            referer: None,
-            user_agent: Some("curl/8".to_owned()),
-            wait: Duration::from_millis(3),
-            send: Duration::from_millis(120),
-            time: UNIX_EPOCH + Duration::from_secs(951_827_696),
-            complete: true,
-        }
-    }
 
     fn line_of(record: &AccessRecord) -> String {
         let mut line = String::new();
@@ -112,20 +90,24 @@ pub mod tests {
     #[test]
     fn nothing_a_client_sends_forges_a_line_or_a_field() {
         let evil = "\" 200 1 \"-\"\r\n1.2.3.4 - - \\ \u{1b}[2J é\u{2028}";
-        let record = AccessRecord {
+        let mut record = AccessRecord {
+            user: Some(evil.into()),
             method: evil.to_owned(),
             target: evil.to_owned(),
-            referer: Some(evil.to_owned()),
-            user_agent: Some(evil.to_owned()),
             complete: false,
             ..record()
         };
+        record.fields.request = vec![Some(evil.into()), Some(evil.into())];
         let line = line_of(&record);
         assert_eq!(line.matches('\n').count(), 1);
         assert_eq!(line.matches('"').count(), 6);
         assert!(
             line.bytes()
                 .all(|byte| byte == b'\n' || (b' '..0x7f).contains(&byte))
+        );
+        assert_eq!(
+            line.split(' ').position(|word| word.starts_with('[')),
+            Some(3)
         );
         assert!(line.ends_with("complete=0\n"));
     }

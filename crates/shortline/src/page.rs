@@ -1,0 +1,30 @@
+//! The live pages of the admin endpoints: HTML, style and script in one answer. They fetch nothing
+//! from elsewhere. The script asks for `/history` once and for `/status` every second.
+
+/// A page of this HTML and script, with what all pages have in common.
+pub fn html(page: &str, script: &str) -> String {
+    page.replace("/* STYLE */", include_str!("page/page.css"))
+        .replace("/* SHARED */", include_str!("page/shared.js"))
+        .replace("/* SCRIPT */", script)
+}
+
+#[cfg(test)]
+pub mod testing {
+    //! What holds for each page.
+
+    /// It links to nothing but itself.
+    pub fn assert_fetches_nothing(page: &str) {
+        for link in [
+            "http://",
+            "https://",
+            "//cdn",
+            "src=",
+            "@import",
+            "innerHTML",
+            "/* S",
+        ] {
+            let without_namespace = page.replace("http://www.w3.org/2000/svg", "");
+            assert!(!without_namespace.contains(link), "{link}");
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! The live page in a real browser: it runs, and shows what `/status` tells.
+
+use std::process::{Command, Stdio};
+
+use crate::client::{get, request};
+use crate::process::{Server, Site, wait_for};
+
+/// The page's document after its script has run for some seconds of its own time.
+fn document(server: &Server) -> Option<String> {
+    let address = format!("http://{}/", server.admin.unwrap());
+    let profile = tempfile::tempdir().unwrap();
+    let mut command = Command::new("chromium");
+    command
+        .args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--virtual-time-budget=4000",
+        ])
+        .arg(format!("--user-data-dir={}", profile.path().display()))
+        .args(["--dump-dom", &address])
+        .stderr(Stdio::null());
+    let output = match command.output() {
+        Ok(output) => output,
+        Err(error) => {
+            eprintln!("skipped: chromium: {error} (scripts/setup installs it)");
+            return None;
+        }
+    };
+    Some(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// The text of the element with that id.
+fn text_of<'a>(document: &'a str, id: &str) -> &'a str {
+    let (_, behind) = document.split_once(&format!("id=\"{id}\"")).unwrap();
+    let (_, inside) = behind.split_once('>').unwrap();
+    inside.split("</").next().unwrap()
+}
+
+#[test]
+fn the_page_shows_the_uplink_who_waits_and_what_failed() {
+    let site = Site::new();
+    let file = site.beside("shortline.toml");
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let nobody = nobody.local_addr().unwrap();
+    let text = format!("[[route]]\npath = \"/app\"\nupstream = [\"{nobody}\"]\n");
+    std::fs::write(&file, text).unwrap();
+    let flags = [
+        "--config",
+        file.to_str().unwrap(),
+        "--uplink",
+        "10mbit",
+        "--uplink-loopback",
+    ];
+    let server = Server::start(&site, &flags);
+    assert_eq!(get(server.address(), "/hello.txt").status, 200);
+    assert_eq!(request(server.address(), "GET", "/app/x", "").status, 502);
+    wait_for(
+        "responses that were compared and the chart's second sample",
+        || {
+            let history = get(server.admin.unwrap(), "/history").body;
+            let samples: Vec<serde_json::Value> = serde_json::from_slice(&history).unwrap();
+            let newest = samples.last()?;
+            (samples.len() > 2 && newest["compared"][0][0].as_u64() > Some(0)).then_some(())
+        },
+    );
+    let Some(document) = document(&server) else {
+        return;
+    };
+    assert_eq!(text_of(&document, "live"), "live");
+    assert_eq!(text_of(&document, "waiting"), "0");
+    assert_eq!(text_of(&document, "uplink"), "10 Mbit/s");
+    assert_eq!(
+        text_of(&document, "found"),
+        "The rate of 10 Mbit/s is given."
+    );
+    let listens = server.address().to_string();
+    assert!(text_of(&document, "what").contains(&listens), "{document}");
+    assert!(
+        text_of(&document, "rate-note").contains("5xx 1"),
+        "{document}"
+    );
+    for part in [
+        "load-line",
+        "queue-line",
+        "class=\"limit\"",
+        "up to 1 KB",
+        "default",
+        &nobody.to_string(),
+        "a request failed",
+    ] {
+        assert!(document.contains(part), "no {part} in {document}");
+    }
+}
+
+#[test]
+fn the_page_of_a_server_that_schedules_nothing_says_so() {
+    let site = Site::new();
+    let server = Server::start(&site, &["--uplink", "off"]);
+    let Some(document) = document(&server) else {
+        return;
+    };
+    assert_eq!(text_of(&document, "live"), "live");
+    assert_eq!(text_of(&document, "uplink"), "off");
+    assert!(
+        text_of(&document, "gain-note").contains("no rate is known"),
+        "{document}"
+    );
+    assert!(!document.contains("class=\"limit\""), "{document}");
+}

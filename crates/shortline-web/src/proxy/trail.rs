@@ -1,7 +1,8 @@
 //! How far a request came at its backends. It is logged if the request ends in 502, 503 or 504.
 //!
 //! A line has the route, the last backend asked, the reason, the request's id, and where the time went: waiting for
-//! admission, connecting, until the head of an answer, and in all. The access log gets the same times ([`AtBackend`]). Each route's backends get at
+//! admission, connecting, until the head of an answer, and in all. The access log gets the same times ([`AtBackend`]).
+//! Each route's backends get at
 //! most ten lines a second. The next line says how many were left out ([`crate::throttle`]).
 
 use std::sync::Arc;

@@ -41,8 +41,10 @@ fn text_of<'a>(document: &'a str, id: &str) -> &'a str {
 fn the_page_shows_the_uplink_who_waits_and_what_failed() {
     let site = Site::new();
     let file = site.beside("shortline.toml");
-    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let nobody = nobody.local_addr().unwrap();
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
     let text = format!("[[route]]\npath = \"/app\"\nupstream = [\"{nobody}\"]\n");
     std::fs::write(&file, text).unwrap();
     let flags = [

@@ -815,7 +815,7 @@ _shortline() {
             return 0
             ;;
         shortline__subcmd__serve)
-            opts="-h -V --listen --tls-cert --tls-key --config --check --handover --handover-time-max --uplink --uplink-rate-min --policy --burst --aging --jobs-max --uplink-loopback --uplink-device --uplink-packet-header --allow-system-root --index --listing --listing-entries-max --precompressed --cache-file-size-max --cache-size-max --cache-files-max --cache-open-files-max --trusted-proxy --client-header --client-weight --users-per-address --user-cookie --admin --admin-connections-max --admin-host --access-log --access-log-lines-max --connections-max --connections-per-address-max --header-size-max --header-fields-max --header-time-max --idle-time-max --stall-time-max --streams-max --disk-reads-max --drain --link-mode --growing --slots --control-band --quantum --help --version"
+            opts="-h -V --listen --tls-cert --tls-key --config --check --handover --handover-time-max --uplink --uplink-rate-min --policy --burst --aging --jobs-max --uplink-loopback --uplink-device --uplink-packet-header --allow-system-root --index --listing --listing-entries-max --precompressed --cache-file-size-max --cache-size-max --cache-files-max --cache-open-files-max --trusted-proxy --client-header --client-weight --users-per-address --user-cookie --admin --admin-connections-max --admin-host --access-log --log-format --access-log-lines-max --send-request-id --connections-max --connections-per-address-max --header-size-max --header-fields-max --header-time-max --idle-time-max --stall-time-max --streams-max --disk-reads-max --drain --link-mode --growing --slots --control-band --quantum --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -953,8 +953,16 @@ _shortline() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --log-format)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --access-log-lines-max)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --send-request-id)
+                    COMPREPLY=($(compgen -W "true false" -- "${cur}"))
                     return 0
                     ;;
                 --connections-max)

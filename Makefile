@@ -15,7 +15,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long bench lint setup h2spec clean
+.PHONY: help demo test test-long bench lint setup h2spec pebble clean
 
 BINARY = $(or $(CARGO_TARGET_DIR),target)/release/shortline
 
@@ -28,11 +28,11 @@ demo:
 	rm -rf demo # what is kept is not run again
 	$(BINARY) lab run demo --out demo
 
-test: setup h2spec
+test: setup h2spec pebble
 	scripts/lint --but-clippy
 	scripts/test --clippy --no-default-features
 
-test-long: setup h2spec
+test-long: setup h2spec pebble
 	scripts/setup kernel
 	scripts/setup suites
 	cargo build --release --locked -p shortline -p shortline-lab
@@ -59,6 +59,9 @@ setup:
 
 h2spec:
 	scripts/h2spec/build
+
+pebble:
+	scripts/pebble/build
 
 clean:
 	cargo clean

@@ -815,7 +815,7 @@ _shortline() {
             return 0
             ;;
         shortline__subcmd__serve)
-            opts="-h -V --listen --tls-cert --tls-key --config --check --handover --handover-time-max --uplink --uplink-rate-min --policy --burst --aging --jobs-max --uplink-loopback --uplink-device --uplink-packet-header --allow-system-root --index --listing --listing-entries-max --precompressed --cache-file-size-max --cache-size-max --cache-files-max --cache-open-files-max --trusted-proxy --client-header --client-weight --users-per-address --user-cookie --admin --admin-connections-max --admin-host --access-log --log-format --access-log-lines-max --send-request-id --connections-max --connections-per-address-max --header-size-max --header-fields-max --header-time-max --idle-time-max --stall-time-max --streams-max --disk-reads-max --drain --link-mode --growing --slots --control-band --quantum --help --version"
+            opts="-h -V --listen --tls-cert --tls-key --tls-auto --config --check --handover --handover-time-max --uplink --uplink-rate-min --policy --burst --aging --jobs-max --uplink-loopback --uplink-device --uplink-packet-header --allow-system-root --index --listing --listing-entries-max --precompressed --cache-file-size-max --cache-size-max --cache-files-max --cache-open-files-max --trusted-proxy --client-header --client-weight --users-per-address --user-cookie --admin --admin-connections-max --admin-host --access-log --log-format --access-log-lines-max --send-request-id --connections-max --connections-per-address-max --header-size-max --header-fields-max --header-time-max --idle-time-max --stall-time-max --streams-max --disk-reads-max --drain --acme-directory --acme-staging --acme-contact --acme-state --acme-ca --acme-key-type --acme-challenge --acme-profile --acme-revoke-replaced --link-mode --growing --slots --control-band --quantum --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -830,6 +830,10 @@ _shortline() {
                     return 0
                     ;;
                 --tls-key)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --tls-auto)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1003,6 +1007,42 @@ _shortline() {
                     ;;
                 --drain)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --acme-directory)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --acme-staging)
+                    COMPREPLY=($(compgen -W "true false" -- "${cur}"))
+                    return 0
+                    ;;
+                --acme-contact)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --acme-state)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --acme-ca)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --acme-key-type)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --acme-challenge)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --acme-profile)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --acme-revoke-replaced)
+                    COMPREPLY=($(compgen -W "true false" -- "${cur}"))
                     return 0
                     ;;
                 --link-mode)

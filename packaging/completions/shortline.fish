@@ -37,6 +37,7 @@ complete -c shortline -n "__fish_shortline_needs_command" -f -a "help" -d 'Print
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l listen -d 'Accept connections at this address; may be given again [default: 0.0.0.0:8080]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l tls-cert -d 'Speak TLS with this certificate chain (PEM); offers HTTP/2 and HTTP/1.1' -r -F
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l tls-key -d 'The certificate\'s key (PEM)' -r -F
+complete -c shortline -n "__fish_shortline_using_subcommand serve" -l tls-auto -d 'Get certificates for this name by themselves (ACME), and answer for it; may be given again' -r
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l config -d 'Read options from this TOML file; flags override it, SIGHUP reads it again' -r -F
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l handover -d 'Take the listening sockets over from the server that runs and has the same path here; it ends when its connections have' -r
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l handover-time-max -d 'Time that responses under way get to finish in a process whose sockets another has taken [default: 1h]' -r
@@ -85,6 +86,17 @@ complete -c shortline -n "__fish_shortline_using_subcommand serve" -l stall-time
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l streams-max -d 'The most HTTP/2 streams of one connection at a time [default: 128]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l disk-reads-max -d 'The most files read from disk at the same time [default: 8]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l drain -d 'Time that responses under way get to finish after SIGTERM [default: 30s]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand serve" -l acme-directory -d 'The directory of the authority that is asked for certificates, an https URL [default: Let\'s Encrypt\'s]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand serve" -l acme-staging -d 'Ask Let\'s Encrypt\'s authority for tests [default: false]' -r -f -a "true\t''
+false\t''"
+complete -c shortline -n "__fish_shortline_using_subcommand serve" -l acme-contact -d 'A mail address for the authority to write to; may be given again' -r
+complete -c shortline -n "__fish_shortline_using_subcommand serve" -l acme-state -d 'The folder that keys and certificates are kept in [default: acme in systemd\'s StateDirectory, else /var/lib/shortline/acme]' -r -F
+complete -c shortline -n "__fish_shortline_using_subcommand serve" -l acme-ca -d 'PEM file with the authorities that the directory\'s own certificate may be from [default: the system\'s]' -r -F
+complete -c shortline -n "__fish_shortline_using_subcommand serve" -l acme-key-type -d 'What keys are made for certificates: p256 or p384 (ECDSA) [default: p256]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand serve" -l acme-challenge -d 'How the authority may check a name: tls-alpn-01 (it looks at port 443) or http-01 (at port 80); may be given again [default: both]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand serve" -l acme-profile -d 'The profile of the certificates, if the authority has several' -r
+complete -c shortline -n "__fish_shortline_using_subcommand serve" -l acme-revoke-replaced -d 'Revoke a certificate when another has taken its place [default: false]' -r -f -a "true\t''
+false\t''"
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l link-mode -d 'How to keep the kernel\'s queue short: auto, paced, slots or off; or bands, to let the kernel order it [default: what --uplink means; slots if only --slots is given]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l growing -d 'Raise a response\'s priority with its age, up to the highest once it has waited X times its service time; replaces --aging' -r
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l slots -d 'Responses that may hold unacknowledged bytes in the kernel; implies link mode slots if no mode is given [default: 2]' -r

@@ -11,6 +11,9 @@ mod gate {
 }
 #[path = "../../shortline/src/serve"]
 mod serve {
+    pub mod acme {
+        pub mod keys;
+    }
     pub mod options;
     pub mod routes {
         pub mod fastcgi;

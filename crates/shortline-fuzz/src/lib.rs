@@ -10,6 +10,7 @@
 
 #![forbid(unsafe_code)]
 
+mod authority;
 mod chunks;
 mod config;
 mod fastcgi;
@@ -32,6 +33,7 @@ pub type Entry = fn(&[u8]);
 
 /// All targets: the name of the folder in `fuzz/corpus` and of the program, and the entry.
 pub const TARGETS: &[(&str, Entry)] = &[
+    ("authority", authority::said),
     ("chunks", chunks::body),
     ("conditional", requests::conditional),
     ("config", config::file),

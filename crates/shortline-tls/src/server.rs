@@ -1,5 +1,6 @@
 //! A server's certificate: read from PEM, checked before it is used, exchanged while the server runs.
 
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -46,25 +47,38 @@ pub fn check_names(key: &CertifiedKey, names: &[Pattern]) -> Result<(), String> 
     Ok(())
 }
 
-/// The certificate of a listener. It can be exchanged; connections keep theirs.
-#[derive(Debug)]
-pub struct Certificate(RwLock<Arc<CertifiedKey>>);
+/// A certificate of a listener or of names. It can be exchanged; connections keep theirs. There may be none yet.
+#[derive(Debug, Default)]
+pub struct Certificate(RwLock<Option<Arc<CertifiedKey>>>);
 
 impl Certificate {
     /// A certificate to serve.
     pub fn new(key: CertifiedKey) -> Arc<Self> {
-        Arc::new(Self(RwLock::new(Arc::new(key))))
+        let certificate = Self::default();
+        certificate.replace(key);
+        Arc::new(certificate)
     }
 
     /// New handshakes get `key` from now on.
     pub fn replace(&self, key: CertifiedKey) {
-        *self.0.write() = Arc::new(key);
+        *self.0.write() = Some(Arc::new(key));
+    }
+
+    /// What new handshakes get, if there is any.
+    pub fn current(&self) -> Option<Arc<CertifiedKey>> {
+        self.0.read().clone()
+    }
+
+    /// Whether there is any.
+    pub fn is_there(&self) -> bool {
+        self.0.read().is_some()
     }
 
     /// Whether clients see this very certificate. A client that shook hands just before the
     /// exchange saw another.
     pub fn shows(&self, certificate: &CertificateDer<'_>) -> bool {
-        self.0.read().cert.first() == Some(certificate)
+        let current = self.0.read();
+        current.as_ref().and_then(|key| key.cert.first()) == Some(certificate)
     }
 
     /// How a listener speaks TLS with this certificate, over one of these protocols (names of ALPN).
@@ -78,34 +92,57 @@ impl Certificate {
 
 /// Certificates by the names that they are for. They can be exchanged together; connections keep theirs.
 #[derive(Debug, Default)]
-pub struct NamedCertificates(RwLock<Arc<CertificateTable>>);
+pub struct NamedCertificates {
+    table: RwLock<Arc<CertificateTable>>,
+    /// Those for clients of a protocol that is answered by the handshake alone.
+    special: Option<Arc<dyn ForProtocol>>,
+}
 
 /// Certificates by names.
 #[derive(Debug, Default)]
 pub struct CertificateTable {
     /// By the names that clients ask for.
-    pub by_name: Names<Arc<CertifiedKey>>,
+    pub by_name: Names<Arc<Certificate>>,
     /// For all other names, and for clients that name none, of a listener without its own.
-    pub fallback: Option<Arc<CertifiedKey>>,
+    pub fallback: Option<Arc<Certificate>>,
 }
 
 impl NamedCertificates {
+    /// None yet, and those for clients of one protocol.
+    pub fn with(special: Arc<dyn ForProtocol>) -> Self {
+        Self {
+            special: Some(special),
+            ..Self::default()
+        }
+    }
+
     /// New handshakes go by `table` from now on.
     pub fn replace(&self, table: CertificateTable) {
-        *self.0.write() = Arc::new(table);
+        *self.table.write() = Arc::new(table);
     }
 
-    fn find(&self, name: Option<&str>) -> Option<Arc<CertifiedKey>> {
-        name.and_then(|name| self.0.read().by_name.find(name).cloned())
+    /// The certificate for a name that has one, or will have one.
+    fn find(&self, name: Option<&str>) -> Option<Arc<Certificate>> {
+        name.and_then(|name| self.table.read().by_name.find(name).cloned())
     }
 
-    fn fallback(&self) -> Option<Arc<CertifiedKey>> {
-        self.0.read().fallback.clone()
+    fn fallback(&self) -> Option<Arc<Certificate>> {
+        self.table.read().fallback.clone()
     }
 }
 
+/// Certificates for clients that offer one protocol and no other, whatever else they would be shown. The handshake is all
+/// that such a client wants (RFC 8737 is of this kind).
+pub trait ForProtocol: fmt::Debug + Send + Sync {
+    /// The protocol's name in ALPN.
+    fn protocol(&self) -> &'static [u8];
+
+    /// The certificate for a name.
+    fn certificate(&self, name: &str) -> Option<Arc<CertifiedKey>>;
+}
+
 /// What a listener shows: the certificate of the name that the client asks for (SNI, RFC 6066, 3), else its own, else the
-/// fallback. Without any of them the handshake fails.
+/// fallback. Without any of them the handshake fails, and so it does where the name's certificate is not there yet.
 #[derive(Debug)]
 pub struct Shown {
     /// The listener's own.
@@ -115,20 +152,34 @@ pub struct Shown {
 }
 
 impl Shown {
-    /// How a listener speaks TLS with these, over one of these protocols (names of ALPN).
+    /// How a listener speaks TLS with these, over one of these protocols (names of ALPN) or the special one.
     ///
     /// # Errors
     /// [`TlsError::Setup`]: no tickets, so no resumption.
     pub fn server_config(self, alpn: &[&[u8]]) -> Result<Arc<ServerConfig>, TlsError> {
-        server_config(Arc::new(self), alpn)
+        let special = self.named.special.iter().map(|special| special.protocol());
+        let alpn: Vec<&[u8]> = alpn.iter().copied().chain(special).collect();
+        server_config(Arc::new(self), &alpn)
+    }
+
+    /// What takes the place of everything else, as the client offers its protocol alone.
+    fn special_for(&self, hello: &ClientHello<'_>) -> Option<&dyn ForProtocol> {
+        let special = self.named.special.as_deref()?;
+        let mut offered = hello.alpn()?;
+        let only = offered.next() == Some(special.protocol()) && offered.next().is_none();
+        only.then_some(special)
     }
 }
 
 impl ResolvesServerCert for Shown {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        let own = || self.own.as_ref().map(|own| Arc::clone(&own.0.read()));
+        if let Some(special) = self.special_for(&hello) {
+            return special.certificate(hello.server_name()?);
+        }
+        let own = || self.own.clone();
         let named = self.named.find(hello.server_name());
-        named.or_else(own).or_else(|| self.named.fallback())
+        let shown = named.or_else(own).or_else(|| self.named.fallback());
+        shown?.current()
     }
 }
 
@@ -147,7 +198,7 @@ fn server_config(
 
 impl ResolvesServerCert for Certificate {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(Arc::clone(&self.0.read()))
+        self.current()
     }
 }
 

@@ -13,7 +13,7 @@ use http::HeaderMap;
 use shortline_base::socket::ReceiveHalf;
 use shortline_link::Length;
 use shortline_sched::Client;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 
 use crate::context::Connection;
 use crate::http1::{self, After};
@@ -103,12 +103,24 @@ async fn begin_tls(
     };
     connection.watch.transport().handshake_done(client);
     connection.watch.waits_for_request();
-    Some(if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
-        let h2 = http2::begin(&connection, stream).await?;
-        Box::pin(http2::serve(connection, h2))
-    } else {
-        Box::pin(serve_http1(connection, stream, Bytes::new()))
-    })
+    match stream.get_ref().1.alpn_protocol() {
+        Some(b"h2") => {
+            let h2 = http2::begin(&connection, stream).await?;
+            Some(Box::pin(http2::serve(connection, h2)))
+        }
+        None | Some(b"http/1.1") => Some(Box::pin(serve_http1(connection, stream, Bytes::new()))),
+        // The handshake has said all.
+        Some(_) => {
+            let end = Box::pin(close(stream));
+            let _ = connection.watch.obeying(end).await;
+            None
+        }
+    }
+}
+
+/// Ends TLS in order.
+async fn close<S: AsyncWrite + Unpin>(mut stream: S) -> io::Result<()> {
+    stream.shutdown().await
 }
 
 /// Ready when the link grants the connection its handshake. A handshake is a job of its client,

@@ -44,6 +44,9 @@ pub fn find(connection: &Connection, head: &Parts) -> Place {
     if let Err(malformed) = request::check(head) {
         return Place::Malformed(malformed);
     }
+    if let Some(plan) = sites::well_known(connection, head) {
+        return Place::Answered { plan, site: None };
+    }
     let number = match sites::of_request(connection, head) {
         Ok(number) => number,
         Err(plan) => return Place::Answered { plan, site: None },

@@ -11,14 +11,15 @@
 //! never answers for a site whose certificate has other rules.
 //!
 //! A site with a certificate is not served over plain HTTP: its requests are redirected (308, RFC 9110, 15.4.9), unless it says
-//! otherwise.
+//! otherwise, or its certificate is still to come.
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use http::header::{HeaderValue, LOCATION, STRICT_TRANSPORT_SECURITY};
 use http::request::Parts;
-use http::{HeaderMap, StatusCode};
-use rustls::sign::CertifiedKey;
+use http::{HeaderMap, Method, StatusCode};
+use shortline_tls::Certificate;
 use shortline_tls::names::{Names, Pattern};
 
 use crate::context::Connection;
@@ -37,12 +38,32 @@ pub struct Site {
     pub routes: Routes,
     /// What it does with some requests.
     pub rules: Rules,
-    /// Its own certificate. `None`: that of the listener counts.
-    pub certificate: Option<Arc<CertifiedKey>>,
+    /// Its certificate.
+    pub certificate: SiteCertificate,
     /// Where plain HTTP is redirected to: the port of HTTPS. `None`: it is served.
     pub https_port: Option<u16>,
+    /// Plain HTTP is served as long as the host's own certificate is not there yet.
+    pub plain_until_certificate: bool,
     /// The field `Strict-Transport-Security` of each response over TLS (RFC 6797), if it is wanted.
     pub transport_security: Option<HeaderValue>,
+}
+
+/// The certificate that a site is served with.
+#[derive(Clone, Debug, Default)]
+pub enum SiteCertificate {
+    /// That of the listener.
+    #[default]
+    Listeners,
+    /// Its own, which is for all of its names.
+    Own(Arc<Certificate>),
+    /// One for each of its names, which may come while the server runs.
+    ByName(Names<Arc<Certificate>>),
+}
+
+/// What the server itself answers below `/.well-known/` (RFC 8615), before any site.
+pub trait WellKnown: Send + Sync {
+    /// The text at this path, if there is one.
+    fn text(&self, path: &str) -> Option<Bytes>;
 }
 
 /// All sites of a server.
@@ -51,6 +72,7 @@ pub struct Sites {
     all: Vec<Site>,
     by_name: Names<usize>,
     default: Option<usize>,
+    well_known: Option<Arc<dyn WellKnown>>,
 }
 
 /// Two sites that answer for the same.
@@ -98,6 +120,7 @@ impl Sites {
             all,
             by_name,
             default,
+            well_known: None,
         })
     }
 
@@ -108,14 +131,23 @@ impl Sites {
             files,
             routes,
             rules: Rules::default(),
-            certificate: None,
+            certificate: SiteCertificate::Listeners,
             https_port: None,
+            plain_until_certificate: false,
             transport_security: None,
         };
         Self {
             all: vec![site],
             default: Some(0),
             ..Self::default()
+        }
+    }
+
+    /// These sites, with what the server itself answers before any of them.
+    pub fn with_well_known(self, answers: Arc<dyn WellKnown>) -> Self {
+        Self {
+            well_known: Some(answers),
+            ..self
         }
     }
 
@@ -148,10 +180,11 @@ impl Sites {
 
     /// Whether the certificate that was shown for one site is the other's, too.
     fn has_shown(&self, shown: Option<SiteNumber>, asked: &Site) -> bool {
-        let shown = shown.and_then(|shown| self.get(shown).certificate.as_ref());
+        let listeners = SiteCertificate::Listeners;
+        let shown = shown.map_or(&listeners, |shown| &self.get(shown).certificate);
         match (shown, &asked.certificate) {
-            (None, None) => true,
-            (Some(shown), Some(asked)) => Arc::ptr_eq(shown, asked),
+            (SiteCertificate::Listeners, SiteCertificate::Listeners) => true,
+            (SiteCertificate::Own(shown), SiteCertificate::Own(asked)) => Arc::ptr_eq(shown, asked),
             _ => false,
         }
     }
@@ -170,6 +203,27 @@ impl Site {
             headers.insert(STRICT_TRANSPORT_SECURITY, value.clone());
         }
     }
+
+    /// Whether HTTPS can answer for this host, as far as its certificate goes.
+    fn has_certificate(&self, host: &str) -> bool {
+        match &self.certificate {
+            SiteCertificate::ByName(names) => {
+                names.find(host).is_some_and(|found| found.is_there())
+            }
+            SiteCertificate::Own(_) | SiteCertificate::Listeners => true,
+        }
+    }
+}
+
+/// What the server itself answers to a request.
+pub fn well_known(connection: &Connection, head: &Parts) -> Option<Box<Plan>> {
+    let answers = connection.settings.sites.well_known.as_ref()?;
+    let path = head.uri.path();
+    if !path.starts_with("/.well-known/") || ![Method::GET, Method::HEAD].contains(&head.method) {
+        return None;
+    }
+    let text = answers.text(path)?;
+    Some(Plan::with_text(StatusCode::OK, &head.method, text).into())
 }
 
 /// The site that a request is for, or the answer if there is none that may answer it here.
@@ -191,8 +245,10 @@ pub fn of_request(connection: &Connection, head: &Parts) -> Result<SiteNumber, B
         };
     }
     match site.https_port {
-        Some(port) => Err(redirect(host, port, head).into()),
-        None => Ok(number),
+        Some(port) if !site.plain_until_certificate || site.has_certificate(host) => {
+            Err(redirect(host, port, head).into())
+        }
+        _ => Ok(number),
     }
 }
 

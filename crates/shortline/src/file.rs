@@ -7,6 +7,7 @@ use serde::Deserialize;
 use shortline_daemon::file::Keys;
 
 use super::gate::options::GateOptions;
+use super::serve::acme::keys::AcmeKeys;
 use super::serve::options::{
     AdminOptions, CacheKeys, ClientOptions, HandoverOptions, LimitOptions, LogOptions,
     UplinkOptions,
@@ -38,6 +39,8 @@ pub struct File {
     pub log: LogOptions,
     /// `[handover]`
     pub handover: HandoverOptions,
+    /// `[acme]`
+    pub acme: AcmeKeys,
     /// `[gate]`
     pub gate: GateOptions,
 }
@@ -83,6 +86,9 @@ impl Keys for File {
         ),
         ("autoindex", "`listing` of `[site]`"),
         ("ssl_certificate", "`tls-cert`"),
+        ("acme_ca", "`directory` of `[acme]`"),
+        ("acme_certificate", "`tls = \"auto\"` of a `[[site]]`"),
+        ("email", "`contact` of `[acme]`"),
         ("ssl_certificate_key", "`tls-key`"),
         ("return", "`redirect` or `respond` of a `[[site.rule]]`"),
         ("redir", "`redirect` of a `[[site.rule]]`"),

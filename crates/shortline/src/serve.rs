@@ -1,5 +1,7 @@
 //! `shortline serve`: from flags and configuration to a running server.
 
+pub mod acme;
+mod certificates;
 mod handover;
 mod metrics;
 pub mod options;
@@ -18,12 +20,14 @@ mod status;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use acme::keys::AcmeKeys;
 use options::{
     AdminOptions, CacheKeys, ClientOptions, HandoverOptions, LimitOptions, LogOptions, SiteKeys,
     UplinkOptions,
 };
 use shortline_command::CommandError;
 use shortline_daemon::process::{self, LogFormat};
+use shortline_tls::names::Pattern;
 
 /// Flags of `shortline serve`.
 #[derive(Debug, clap::Args)]
@@ -60,6 +64,17 @@ pub struct Args {
         help_heading = "Addresses"
     )]
     tls_key: Option<PathBuf>,
+    /// Get certificates for this name by themselves (ACME), and answer for it; may be given again
+    ///
+    /// Connections are taken at 0.0.0.0:443 and, without TLS, at 0.0.0.0:80. With --listen they are taken there
+    /// instead, all with TLS.
+    #[arg(
+        long,
+        value_name = "NAME",
+        conflicts_with = "tls_cert",
+        help_heading = "Addresses"
+    )]
+    tls_auto: Vec<Pattern>,
     /// Read options from this TOML file; flags override it, SIGHUP reads it again
     ///
     /// At most 16MiB.
@@ -88,6 +103,8 @@ pub struct Args {
     log: LogOptions,
     #[command(flatten)]
     limits: LimitOptions,
+    #[command(flatten)]
+    acme: AcmeKeys,
 }
 
 /// Puts an option under a heading of its own, which is the last one: `mut_arg` moves it behind all others.
@@ -99,6 +116,7 @@ const EXAMPLES: &str = "\
 Examples:
   shortline serve /srv/www                          at port 8080, the rate is found out
   shortline serve /srv/www --uplink 100mbit         paced at the uplink's rate
+  shortline serve /srv/www --tls-auto example.org   HTTPS with a certificate by itself
   shortline serve --config /etc/shortline.toml
   shortline serve --config /etc/shortline.toml --check
 

@@ -16,6 +16,7 @@ use serde::de::{Deserialize, Deserializer, Visitor};
 
 use super::{cell, flag_of, meaning_and_default};
 use crate::file::Listen;
+use crate::serve::acme::keys::AcmeKeys;
 use crate::serve::options::{
     AdminOptions, CacheKeys, ClientOptions, HandoverOptions, LimitOptions, LogOptions, SiteKeys,
     UplinkOptions,
@@ -28,12 +29,12 @@ const END: &str = "<!-- end of flags -->\n";
 /// The tables of docs/configuration.md, by what their markers say.
 pub(super) fn of_configuration(program: &Command) -> BTreeMap<String, String> {
     let serve = found(program, "serve");
-    // The last two, `--config` and `--check`, have no key.
+    // The last three, `--tls-auto`, `--config` and `--check`, have no key.
     let addresses = with_heading(serve, "Addresses");
     // Only the file has `tls`.
     let listen = keys::<Listen>().into_iter().filter(|key| *key != "tls");
     let listen = listen.map(|key| format!("`{key}`"));
-    let keys_of_listen = listen.chain([String::new(), String::new()]).collect();
+    let keys_of_listen = listen.chain([(); 3].map(|()| String::new())).collect();
     let mut admin = rows::<AdminOptions>("admin.");
     admin.extend(rows::<LogOptions>("log."));
     let install = found(found(program, "uplink"), "install");
@@ -44,6 +45,7 @@ pub(super) fn of_configuration(program: &Command) -> BTreeMap<String, String> {
         ("cache".into(), of_rows(rows::<CacheKeys>(""))),
         ("clients".into(), of_rows(rows::<ClientOptions>(""))),
         ("limits".into(), of_rows(rows::<LimitOptions>(""))),
+        ("acme".into(), of_rows(rows::<AcmeKeys>(""))),
         ("admin and log".into(), of_rows(admin)),
         ("handover".into(), of_rows(rows::<HandoverOptions>(""))),
         ("uplink install".into(), without_keys(shown(install))),

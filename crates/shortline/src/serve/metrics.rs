@@ -8,6 +8,7 @@ use shortline_web::proxy::BackendSnapshot;
 use shortline_web::server::ServerSnapshot;
 use shortline_web::{RESPONSE_SECONDS, ResponseCounts, ResponseTimes};
 
+use super::certificates::CertificatesStatus;
 use super::routes::GateStatus;
 use super::status::Status;
 use crate::gate;
@@ -37,6 +38,7 @@ pub fn render(status: &Status) -> String {
     responses(&mut page, &status.server.responses);
     comparison(&mut page, status.comparison.as_ref());
     gates(&mut page, &status.gates);
+    certificates(&mut page, &status.certificates);
     page.finish()
 }
 
@@ -54,6 +56,41 @@ fn gates(page: &mut Text, gates: &[GateStatus]) {
     });
     let labelled: Vec<_> = labelled.collect();
     gate::metrics::admission(page, &labelled);
+}
+
+/// What is not there has no time left.
+fn certificates(page: &mut Text, certificates: &CertificatesStatus) {
+    let all = &certificates.all;
+    if all.is_empty() {
+        return;
+    }
+    let labelled = all.iter().map(|one| ([("name", one.name.as_str())], one));
+    page.gauge_of(
+        "certificate_expires_seconds",
+        "How long the certificate for a name is valid; below 0 if it no longer is, absent if there is none.",
+        labelled.clone().filter_map(|(name, one)| Some((name, one.expires_in_seconds?))),
+    );
+    page.gauge_of(
+        "certificate_late",
+        "Whether it should have been renewed, was not, and ends soon.",
+        labelled
+            .clone()
+            .map(|(name, one)| (name, u8::from(one.is_late))),
+    );
+    page.gauge_of(
+        "certificate_failures",
+        "Attempts to get it that failed in a row.",
+        labelled.map(|(name, one)| (name, one.failures)),
+    );
+    let orders = &certificates.orders;
+    page.counter_of(
+        "certificate_orders_total",
+        "Orders that ended, by result.",
+        [
+            ([("result", "got")], orders.got_total),
+            ([("result", "failed")], orders.failed_total),
+        ],
+    );
 }
 
 fn link(page: &mut Text, link: &LinkSnapshot) {

@@ -23,7 +23,7 @@ use shortline_daemon::overlay;
 use shortline_tls::names::Pattern;
 
 use super::routes::keys::RouteKeys;
-use super::sites::keys::{PlainHttp, TransportSecurity};
+use super::sites::keys::{Auto, PlainHttp, TransportSecurity};
 use super::sites::rules::RuleKeys;
 
 pub use handover::HandoverOptions;
@@ -155,6 +155,10 @@ pub struct SiteKeys {
     /// The certificate's key, PEM.
     #[arg(skip)]
     pub tls_key: Option<PathBuf>,
+    /// Certificates by themselves.
+    #[arg(skip)]
+    #[serde(deserialize_with = "some_from_text")]
+    pub tls: Option<Auto>,
     /// What plain HTTP gets.
     #[arg(skip)]
     pub plain_http: Option<PlainHttp>,
@@ -434,6 +438,7 @@ overlay!(SiteKeys {
     names,
     tls_cert,
     tls_key,
+    tls,
     plain_http,
     hsts,
     route,

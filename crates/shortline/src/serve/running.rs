@@ -7,6 +7,7 @@
 mod admin;
 mod handing_over;
 
+use std::collections::HashMap;
 use std::io::Write;
 use std::net::{SocketAddr, TcpListener};
 use std::num::NonZeroUsize;
@@ -17,7 +18,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use sd_notify::NotifyState;
 use shortline_link::Link;
-use shortline_tls::NamedCertificates;
+use shortline_tls::{Certificate, NamedCertificates};
 use shortline_web::server::Server;
 use shortline_web::{AccessLog, Settings as WebSettings};
 use tokio::task::JoinHandle;
@@ -25,12 +26,13 @@ use tokio::task::JoinHandle;
 use admin::Admin;
 
 use super::Args;
+use super::certificates::{self, Certificates};
 use super::handover;
 use super::options::LogOptions;
 use super::ports::{self, Port};
 use super::routes::OpenRoutes;
 use super::settings::{self, Settings};
-use super::sites::{self, open::OpenSites};
+use super::sites::open::{self, Around, OpenSites};
 use super::sockets::{self, Bound};
 use super::start_line;
 use crate::handover::Door;
@@ -88,7 +90,8 @@ pub async fn check(settings: &Settings) -> Result<(), CommandError> {
     let routes = open_routes(settings, &OpenRoutes::default())?;
     let secure = settings.listen.iter().filter(|listen| listen.speaks_tls());
     let https_port = https_port(secure.map(|listen| listen.address));
-    open_sites(settings, &routes, https_port)?;
+    open_sites(settings, &routes, https_port, &HashMap::new())?;
+    certificates::check(settings)?;
     for listen in &settings.listen {
         ports::load_key(listen)?;
     }
@@ -120,6 +123,8 @@ struct Running {
     ports: Vec<Port>,
     /// The certificates of sites.
     named: Arc<NamedCertificates>,
+    /// Those of them that an authority issues.
+    kept: Certificates,
     admin: Option<Admin>,
     /// Where the next process comes.
     door: Option<Door>,
@@ -136,17 +141,20 @@ impl Running {
         door: Option<UnixListener>,
     ) -> Result<Self, CommandError> {
         let log = open_log(&settings.log)?;
-        let named = Arc::new(NamedCertificates::default());
+        let kept = Certificates::default();
+        let named = Arc::new(NamedCertificates::with(kept.special()));
         let ports = sockets.into_iter().map(|bound| Port::open(bound, &named));
         let ports = ports.collect::<Result<Vec<_>, _>>()?;
         // Before the addresses are announced: a client that connects then must find the sockets
         // ready.
         let link = start_link(&settings, &ports)?;
         let routes = open_routes(&settings, &OpenRoutes::default())?;
-        let opened = open_sites(&settings, &routes, https_port(secure(&ports)))?;
+        let next = kept.prepare(&settings)?;
+        let https_port = https_port(secure(&ports));
+        let opened = open_sites(&settings, &routes, https_port, next.certificates())?;
         named.replace(opened.certificates);
         let web = WebSettings {
-            sites: opened.sites,
+            sites: opened.sites.with_well_known(kept.well_known()),
             limits: settings.limits.clone(),
             clients: settings.clients.clone(),
             link: Arc::clone(&link.link),
@@ -163,6 +171,7 @@ impl Running {
             log: Arc::new(Mutex::new(log)),
             ports,
             named,
+            kept,
             admin: None,
             door,
             started: Instant::now(),
@@ -175,6 +184,7 @@ impl Running {
         // A reader that waited only for the addresses may have stopped reading.
         let told = start_line::render(&running.settings);
         let _ = writeln!(std::io::stderr(), "shortline: {told}");
+        running.kept.exchange(next);
         Ok(running)
     }
 
@@ -238,8 +248,11 @@ impl Running {
             true => self.routes.lock().clone(),
             false => open_routes(&settings, &self.routes.lock())?,
         };
-        let opened = open_sites(&settings, &routes, https_port(secure(&changed.ports)))?;
+        let next = self.kept.prepare(&settings)?;
+        let https_port = https_port(secure(&changed.ports));
+        let opened = open_sites(&settings, &routes, https_port, next.certificates())?;
 
+        self.kept.exchange(next);
         self.named.replace(opened.certificates);
         for (certificate, key) in changed.keys.drain(..) {
             certificate.replace(key);
@@ -250,7 +263,7 @@ impl Running {
         }
         *self.routes.lock() = routes;
         self.server.replace(WebSettings {
-            sites: opened.sites,
+            sites: opened.sites.with_well_known(self.kept.well_known()),
             limits: settings.limits.clone(),
             clients: settings.clients.clone(),
             link: Arc::clone(&self.link.link),
@@ -348,9 +361,15 @@ fn open_sites(
     settings: &Settings,
     routes: &OpenRoutes,
     https_port: Option<u16>,
+    kept: &HashMap<String, Arc<Certificate>>,
 ) -> Result<OpenSites, CommandError> {
-    sites::open::open(&settings.sites, &settings.cache, &routes.routes, https_port)
-        .map_err(CommandError::failure)
+    let around = Around {
+        cache: &settings.cache,
+        routes: &routes.routes,
+        https_port,
+        kept,
+    };
+    open::open(&settings.sites, &around).map_err(CommandError::failure)
 }
 
 /// The port to which plain HTTP is redirected: 443 if that speaks TLS, else the first that does.

@@ -20,11 +20,13 @@ use shortline_web::files::CacheOptions;
 use shortline_web::{Clients, Limits};
 
 use super::Args;
+use super::acme;
 use super::options::{
     AdminOptions, CacheKeys, ClientOptions, ClientWeight, CookieName, LimitOptions, LogOptions,
-    UplinkOptions,
+    SiteKeys, UplinkOptions,
 };
-use super::sites::{self, SiteSettings, SitesInput};
+use super::sites::keys::{Auto, SiteTables};
+use super::sites::{self, CertificateSource, SiteSettings, SitesInput};
 use crate::file::{File, Listen};
 use shortline_command::CommandError;
 use shortline_daemon::file::{self, Place, Source};
@@ -69,6 +71,8 @@ pub struct Settings {
     pub handover_path: Option<PathBuf>,
     /// Time that responses under way get in a process whose sockets another has taken.
     pub handover_time_max: Duration,
+    /// Where certificates by themselves come from.
+    pub acme: shortline_acme::Config,
 }
 
 /// Reads the file that the flags name, if any, and overrides it with the flags.
@@ -93,8 +97,9 @@ fn resolve(args: &Args, file: File, source: &Source) -> Result<Settings, String>
         merged: &limits,
         place: &|by_flag, key| place.of(by_flag, key, key),
     };
+    let site_flags = with_auto(args, &file.site)?;
     let sites = sites::resolve(SitesInput {
-        flags: &args.site,
+        flags: &site_flags,
         tables: file.site,
         routes: file.route,
         config: args.config.as_deref(),
@@ -120,7 +125,25 @@ fn resolve(args: &Args, file: File, source: &Source) -> Result<Settings, String>
         handover_time_max: handover
             .time_max
             .map_or(HANDOVER_TIME_DEFAULT, Span::duration),
+        acme: acme::resolve(&args.acme, file.acme, source)?,
     })
+}
+
+/// The flags of the only site, with the names of `--tls-auto`.
+fn with_auto(args: &Args, in_file: &SiteTables) -> Result<SiteKeys, String> {
+    let mut flags = args.site.clone();
+    if args.tls_auto.is_empty() {
+        return Ok(flags);
+    }
+    if let SiteTables::Several(_) = in_file {
+        return Err(
+            "--tls-auto: the file has several [[site]], and a flag is for none of them: write tls = \"auto\" there"
+                .to_owned(),
+        );
+    }
+    flags.names = Some(args.tls_auto.clone());
+    flags.tls = Some(Auto);
+    Ok(flags)
 }
 
 fn resolve_listen(args: &Args, in_file: Vec<Listen>) -> Result<Vec<Listen>, String> {
@@ -138,6 +161,7 @@ fn resolve_listen(args: &Args, in_file: Vec<Listen>) -> Result<Vec<Listen>, Stri
             ));
         }
     }
+    let is_auto = !args.tls_auto.is_empty();
     if args.listen.is_empty() && !in_file.is_empty() {
         return match &args.tls_cert {
             None => Ok(in_file),
@@ -147,17 +171,31 @@ fn resolve_listen(args: &Args, in_file: Vec<Listen>) -> Result<Vec<Listen>, Stri
             ),
         };
     }
+    if args.listen.is_empty() && is_auto {
+        return Ok(listen_of_auto());
+    }
     let addresses = match args.listen.as_slice() {
         [] => &[LISTEN_DEFAULT],
         addresses => addresses,
     };
     let with_flags = addresses.iter().map(|&address| Listen {
         address,
-        tls: None,
+        tls: is_auto.then_some(true),
         tls_cert: args.tls_cert.clone(),
         tls_key: args.tls_key.clone(),
     });
     Ok(with_flags.collect())
+}
+
+/// The ports of HTTPS and HTTP, where authorities look.
+fn listen_of_auto() -> Vec<Listen> {
+    let at = |port: u16, tls: bool| Listen {
+        address: SocketAddr::from((Ipv4Addr::UNSPECIFIED, port)),
+        tls: Some(tls),
+        tls_cert: None,
+        tls_key: None,
+    };
+    vec![at(443, true), at(80, false)]
 }
 
 /// Certificates of sites need an address that speaks TLS, and such an address needs a certificate.
@@ -165,17 +203,20 @@ fn refuse_certificates_without_use(
     listen: &[Listen],
     sites: &[SiteSettings],
 ) -> Result<(), String> {
-    let own = sites.iter().find_map(|site| site.certificate.as_ref());
+    let own = sites.iter().find_map(|site| match &site.certificate {
+        CertificateSource::Listeners => None,
+        CertificateSource::Files(cert, _) => Some(format!("certificate {}", cert.display())),
+        CertificateSource::Auto => Some(format!("tls = \"auto\" for {}", site.names[0])),
+    });
     let bare = listen
         .iter()
         .find(|listen| listen.tls == Some(true) && listen.tls_cert.is_none());
     match (own, bare) {
-        (Some((cert, _)), _) if !listen.iter().any(Listen::speaks_tls) => Err(format!(
-            "certificate {}: no address speaks TLS: add tls = true to a [[listen]], such as that with address = \"0.0.0.0:443\"",
-            cert.display()
+        (Some(what), _) if !listen.iter().any(Listen::speaks_tls) => Err(format!(
+            "{what}: no address speaks TLS: add tls = true to a [[listen]], such as that with address = \"0.0.0.0:443\""
         )),
         (None, Some(bare)) => Err(format!(
-            "listen {}: tls = true: there is no certificate: give tls-cert and tls-key here or in a [[site]]",
+            "listen {}: tls = true: there is no certificate: give tls-cert and tls-key here or in a [[site]], or tls = \"auto\" there",
             bare.address
         )),
         _ => Ok(()),

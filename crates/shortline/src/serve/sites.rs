@@ -7,6 +7,7 @@ pub mod keys;
 pub mod open;
 pub mod rules;
 
+use std::net::IpAddr;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
@@ -18,7 +19,7 @@ use super::options::SiteKeys;
 use super::root::{self, Root, SiteInput};
 use super::routes::keys::RouteKeys;
 use super::routes::{self, RouteSettings};
-use keys::{PlainHttp, SiteTables, TransportSecurity};
+use keys::{Auto, PlainHttp, SiteTables, TransportSecurity};
 use shortline_daemon::file::{Place, Source};
 use shortline_daemon::keys::Overlay;
 
@@ -35,12 +36,25 @@ pub struct SiteSettings {
     pub routes: Vec<RouteSettings>,
     /// What it does with some requests.
     pub rules: Rules,
-    /// Its own certificate and key.
-    pub certificate: Option<(PathBuf, PathBuf)>,
+    /// Where its certificate comes from.
+    pub certificate: CertificateSource,
     /// What plain HTTP gets.
     pub plain_http: PlainHttp,
+    /// Plain HTTP is served as long as there is no certificate.
+    pub plain_until_certificate: bool,
     /// The field Strict-Transport-Security, if any.
     pub hsts: Option<TransportSecurity>,
+}
+
+/// Where a site's certificate comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CertificateSource {
+    /// It has that of the listener.
+    Listeners,
+    /// A chain and its key.
+    Files(PathBuf, PathBuf),
+    /// An authority, for each name.
+    Auto,
 }
 
 /// What the configuration says about sites.
@@ -137,7 +151,7 @@ struct Site<'a> {
 impl Site<'_> {
     fn resolve(self, others: &[SiteSettings]) -> Result<SiteSettings, String> {
         let names = self.names()?;
-        let certificate = self.certificate()?;
+        let certificate = self.certificate(&names)?;
         let routes = self.keys.route.clone().unwrap_or_default();
         let known = others.iter().flat_map(|site| &site.routes);
         let mut routes = routes::resolve(routes, names.first(), known)?;
@@ -151,9 +165,10 @@ impl Site<'_> {
         let files = self.with_programs(&mut routes, root.folder())?;
         let rules = self.rules(root.folder().is_some(), !routes.is_empty())?;
         let plain_http = match certificate {
-            Some(_) => PlainHttp::Redirect,
-            None => PlainHttp::Serve,
+            CertificateSource::Listeners => PlainHttp::Serve,
+            CertificateSource::Files(..) | CertificateSource::Auto => PlainHttp::Redirect,
         };
+        let is_auto = certificate == CertificateSource::Auto;
         Ok(SiteSettings {
             names,
             root,
@@ -162,6 +177,7 @@ impl Site<'_> {
             rules,
             certificate,
             plain_http: self.keys.plain_http.unwrap_or(plain_http),
+            plain_until_certificate: is_auto && self.keys.plain_http.is_none(),
             hsts: self.keys.hsts,
         })
     }
@@ -207,6 +223,7 @@ impl Site<'_> {
             names: None,
             tls_cert: None,
             tls_key: None,
+            tls: None,
             plain_http: None,
             hsts: None,
             route: None,
@@ -238,16 +255,56 @@ impl Site<'_> {
         Rules::new(rules).map_err(|error| format!("{}: {error}", (self.place)(false, "rule")))
     }
 
-    fn certificate(&self) -> Result<Option<(PathBuf, PathBuf)>, String> {
-        match (&self.keys.tls_cert, &self.keys.tls_key) {
-            (None, None) => Ok(None),
-            (Some(cert), Some(key)) => Ok(Some((cert.clone(), key.clone()))),
+    fn certificate(&self, names: &[Pattern]) -> Result<CertificateSource, String> {
+        let keys = &self.keys;
+        match (&keys.tls_cert, &keys.tls_key, keys.tls) {
+            (None, None, None) => Ok(CertificateSource::Listeners),
+            (None, None, Some(Auto)) => {
+                let at = (self.place)(false, "tls");
+                names_for_auto(names).map_err(|problem| format!("{at}: {problem}"))?;
+                Ok(CertificateSource::Auto)
+            }
+            (Some(cert), Some(key), None) => {
+                Ok(CertificateSource::Files(cert.clone(), key.clone()))
+            }
+            (Some(_), Some(_), Some(Auto)) => Err(format!(
+                "{}: \"auto\" contradicts tls-cert: leave one of them out",
+                (self.place)(false, "tls")
+            )),
             _ => Err(format!(
                 "{}: belongs together with tls-key: give both or neither",
                 (self.place)(false, "tls-cert")
             )),
         }
     }
+}
+
+/// Whether an authority can be asked for certificates for these names.
+fn names_for_auto(names: &[Pattern]) -> Result<(), String> {
+    if names.is_empty() {
+        return Err(
+            "\"auto\" needs to know for which names: give `names`, such as [\"example.org\"]"
+                .to_owned(),
+        );
+    }
+    for name in names {
+        match name {
+            Pattern::Below(_) => {
+                return Err(format!(
+                    "\"auto\": {name}: a certificate for all names below one needs entries in DNS (dns-01), which are not made \
+                     here: give the names one by one, or tls-cert and tls-key"
+                ));
+            }
+            Pattern::Exact(text) if text.trim_matches(['[', ']']).parse::<IpAddr>().is_ok() => {
+                return Err(format!(
+                    "\"auto\": {name}: clients that ask for an address name none in the handshake: give a name, or tls-cert and \
+                     tls-key in the [[listen]]"
+                ));
+            }
+            Pattern::Exact(_) => {}
+        }
+    }
+    Ok(())
 }
 
 fn files_options(keys: &SiteKeys) -> FilesOptions {

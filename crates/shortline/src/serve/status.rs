@@ -5,6 +5,7 @@ use shortline_link::LinkSnapshot;
 use shortline_web::comparison::Figures;
 use shortline_web::server::ServerSnapshot;
 
+use super::certificates::CertificatesStatus;
 use super::routes::GateStatus;
 use super::{metrics, page};
 use crate::history::History;
@@ -27,6 +28,8 @@ pub struct Status {
     pub comparison: Option<Figures>,
     /// The gates before routes.
     pub gates: Vec<GateStatus>,
+    /// The certificates that an authority issues.
+    pub certificates: CertificatesStatus,
     /// Access log lines lost.
     pub access_log_dropped_total: u64,
     /// The last warnings and errors of the log, the newest last.

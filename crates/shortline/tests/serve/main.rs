@@ -4,6 +4,7 @@
 
 mod admin;
 mod bad_requests;
+mod certificates;
 mod client;
 mod command_line;
 mod damaged_files;
@@ -18,6 +19,7 @@ mod http2;
 mod malformed;
 mod order;
 mod page;
+mod pebble;
 mod php;
 mod process;
 mod root;

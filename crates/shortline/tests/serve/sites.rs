@@ -24,7 +24,8 @@ pub fn start(site: &Site, file: &str) -> Server {
     Server::spawn(&mut command)
 }
 
-fn write(site: &Site, file: &str) {
+/// Writes the file that a server reads at its start and at SIGHUP.
+pub fn write(site: &Site, file: &str) {
     let folder = site.beside("").display().to_string();
     let text = file.replace("FOLDER/", &folder);
     std::fs::write(site.beside("a.toml"), text).unwrap();
@@ -68,10 +69,21 @@ fn page(address: SocketAddr, host: &str) -> (u16, String) {
 }
 
 /// Asks by TLS for `name` in the handshake and `host` in the request. `Err`: there was no handshake.
-fn over_tls(
+pub fn over_tls(
     address: SocketAddr,
     certificate: &Path,
     (name, host): (&str, &str),
+) -> Result<Response, String> {
+    let text = format!("GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    over_tls_for(address, certificate, name, &text)
+}
+
+/// The same with a request of one's own.
+pub fn over_tls_for(
+    address: SocketAddr,
+    certificate: &Path,
+    name: &str,
+    text: &str,
 ) -> Result<Response, String> {
     let mut roots = RootCertStore::empty();
     let trusted = CertificateDer::from_pem_file(certificate).unwrap();
@@ -85,7 +97,6 @@ fn over_tls(
     let name = ServerName::try_from(name.to_owned()).unwrap();
     let connection = ClientConnection::new(Arc::new(config), name).unwrap();
     let mut stream = StreamOwned::new(connection, connect(address));
-    let text = format!("GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
     stream
         .write_all(text.as_bytes())
         .map_err(|error| error.to_string())?;

@@ -65,6 +65,11 @@ fn open(
     StreamOwned::new(connection, connect(address))
 }
 
+/// Shakes hands and no more.
+pub fn handshake(address: SocketAddr, config: Arc<ClientConfig>) -> std::io::Result<()> {
+    open(address, config).write_all(b"GET")
+}
+
 fn get_large(address: SocketAddr, config: Arc<ClientConfig>) -> Vec<u8> {
     let mut stream = open(address, config);
     stream

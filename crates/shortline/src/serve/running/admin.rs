@@ -56,6 +56,7 @@ impl Running {
         let log = Arc::clone(&self.log);
         let routes = Arc::clone(&self.routes);
         let listens = Arc::clone(&self.listens);
+        let kept = self.kept.clone();
         let started = self.started;
         self.server.compare().map_err(CommandError::failure)?;
         let status = move || Status {
@@ -66,6 +67,7 @@ impl Running {
             server: server.snapshot(),
             comparison: server.comparison(),
             gates: routes.lock().gates(),
+            certificates: kept.status(),
             access_log_dropped_total: log.lock().as_ref().map_or(0, |log| log.dropped_total()),
             warnings: shortline_daemon::warnings::last(),
         };

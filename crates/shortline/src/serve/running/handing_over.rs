@@ -19,6 +19,8 @@ impl Running {
     /// Lets connections end. Returns whether this process is to end too: another has its place, or it is told to.
     pub(super) async fn retire(&mut self, mut giver: Giver, signals: &mut Signals) -> bool {
         self.server.retire();
+        // Authorities look at the new process from now on.
+        self.kept.rest();
         if let Some(admin) = &self.admin {
             admin.task.abort();
         }
@@ -39,6 +41,7 @@ impl Running {
         }
         tracing::error!("the new process has ended: this one accepts connections again");
         self.server.resume();
+        self.kept.go_on();
         let answered = self.admin_socket();
         if let Err(error) = answered.and_then(|socket| self.answer_admin(socket)) {
             tracing::error!("admin: {error}");

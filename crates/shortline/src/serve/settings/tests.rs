@@ -360,3 +360,32 @@ fn contradictions_are_told_with_their_place() {
         assert!(error.starts_with(expected), "{flags} {file}: {error}");
     }
 }
+
+#[test]
+fn tls_auto_is_https_and_http_for_its_names() {
+    let auto = settings("--tls-auto a.example --tls-auto b.example", "").unwrap();
+    let listen = |settings: &Settings| -> Vec<(String, bool)> {
+        let listen = settings.listen.iter();
+        listen
+            .map(|listen| (listen.address.to_string(), listen.speaks_tls()))
+            .collect()
+    };
+    let expected = [
+        ("0.0.0.0:443".to_owned(), true),
+        ("0.0.0.0:80".to_owned(), false),
+    ];
+    assert_eq!(listen(&auto), expected);
+    assert_eq!(auto.sites[0].names.len(), 2);
+    assert_eq!(auto.sites[0].certificate, CertificateSource::Auto);
+    assert!(auto.sites[0].plain_until_certificate);
+    assert_eq!(auto.acme.directory, shortline_acme::DIRECTORY);
+    let elsewhere = settings("--tls-auto a.example --listen 127.0.0.1:8443", "").unwrap();
+    assert_eq!(listen(&elsewhere), [("127.0.0.1:8443".to_owned(), true)]);
+    let several = as_told("--tls-auto a.b", "[[site]]\nroot = \"/srv\"\n").unwrap_err();
+    assert!(several.contains("write tls = \"auto\" there"), "{several}");
+    let staging = settings("--tls-auto a.b --acme-staging", "").unwrap();
+    assert_eq!(staging.acme.directory, shortline_acme::DIRECTORY_STAGING);
+    let explicit = "[site]\nnames = [\"a.b\"]\ntls = \"auto\"\nplain-http = \"redirect\"\n\
+        [[listen]]\naddress = \"127.0.0.1:443\"\ntls = true\n";
+    assert!(!settings("", explicit).unwrap().sites[0].plain_until_certificate);
+}

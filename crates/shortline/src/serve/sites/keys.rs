@@ -61,6 +61,28 @@ pub enum PlainHttp {
     Serve,
 }
 
+/// Certificates that the server gets by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Auto;
+
+/// Another word.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "`{0}`: write \"auto\" for certificates by themselves, or give tls-cert and tls-key instead"
+)]
+pub struct AutoError(String);
+
+impl FromStr for Auto {
+    type Err = AutoError;
+
+    fn from_str(text: &str) -> Result<Self, AutoError> {
+        match text {
+            "auto" => Ok(Self),
+            _ => Err(AutoError(text.escape_debug().to_string())),
+        }
+    }
+}
+
 /// The value of `Strict-Transport-Security` (RFC 6797, 6.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TransportSecurity(pub HeaderValue);

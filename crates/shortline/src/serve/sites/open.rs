@@ -1,4 +1,4 @@
-//! From the settings of sites to sites that are served: folders opened, certificates read.
+//! From the settings of sites to sites that are served: folders opened, certificates read or taken from who keeps them.
 //!
 //! A folder of several sites is opened once, and a certificate of several is read once. With thousands of them reading
 //! is work, which all processors share.
@@ -9,15 +9,16 @@ use std::sync::Arc;
 use std::thread;
 
 use rustls::sign::CertifiedKey;
-use shortline_tls::CertificateTable;
+use shortline_tls::names::Names;
+use shortline_tls::{Certificate, CertificateTable};
 use shortline_web::files::{CacheOptions, FileCache, Files, FilesOptions};
 use shortline_web::programs::Programs;
 use shortline_web::proxy::routes::{Route, Routes};
-use shortline_web::sites::{Site, Sites};
+use shortline_web::sites::{Site, SiteCertificate, Sites};
 
 use super::super::routes::RouteSettings;
-use super::SiteSettings;
 use super::keys::PlainHttp;
+use super::{CertificateSource, SiteSettings};
 
 /// The sites, and the certificates of those that have their own.
 pub struct OpenSites {
@@ -29,30 +30,33 @@ pub struct OpenSites {
 
 /// A certificate's file and its key's.
 type Pair = (PathBuf, PathBuf);
+/// What is in them, and as it is served.
+type Loaded = (CertifiedKey, Arc<Certificate>);
 
-/// Opens sites whose routes are open. HTTPS is at `https_port`, if anywhere.
+/// What sites are opened with.
+pub struct Around<'a> {
+    /// How much is kept of their files.
+    pub cache: &'a CacheOptions,
+    /// The routes of each, open.
+    pub routes: &'a [Routes],
+    /// Where HTTPS is, if anywhere.
+    pub https_port: Option<u16>,
+    /// The certificates of names that an authority issues them for.
+    pub kept: &'a HashMap<String, Arc<Certificate>>,
+}
+
+/// Opens sites.
 ///
 /// # Errors
 /// A folder or certificate that cannot be used, or two sites of one name.
-pub fn open(
-    settings: &[SiteSettings],
-    cache: &CacheOptions,
-    routes: &[Routes],
-    https_port: Option<u16>,
-) -> Result<OpenSites, String> {
+pub fn open(settings: &[SiteSettings], around: &Around<'_>) -> Result<OpenSites, String> {
     let keys = load_all(settings)?;
-    let mut folders = Folders::new(cache);
+    let mut folders = Folders::new(around.cache);
     let mut certificates = CertificateTable::default();
     let mut sites = Vec::with_capacity(settings.len());
-    for (site, routes) in settings.iter().zip(routes) {
+    for (site, routes) in settings.iter().zip(around.routes) {
         let routes = routes.map(|route| folders.with_programs(site, route))?;
-        let certificate = site
-            .certificate
-            .as_ref()
-            .map(|pair| Arc::clone(&keys[pair]));
-        if let Some(key) = &certificate {
-            add(&mut certificates, site, key)?;
-        }
+        let certificate = certificate(&mut certificates, site, &keys, around.kept)?;
         let redirects = site.plain_http == PlainHttp::Redirect;
         sites.push(Site {
             names: site.names.clone(),
@@ -60,7 +64,8 @@ pub fn open(
             routes,
             rules: site.rules.clone(),
             certificate,
-            https_port: https_port.filter(|_| redirects),
+            https_port: around.https_port.filter(|_| redirects),
+            plain_until_certificate: site.plain_until_certificate,
             transport_security: site.hsts.as_ref().map(|hsts| hsts.0.clone()),
         });
     }
@@ -70,22 +75,37 @@ pub fn open(
     })
 }
 
-fn add(
+/// The certificate of a site, which is entered in the table.
+fn certificate(
     table: &mut CertificateTable,
     site: &SiteSettings,
-    key: &Arc<CertifiedKey>,
-) -> Result<(), String> {
-    if let Some((cert, _)) = &site.certificate {
-        shortline_tls::check_names(key, &site.names)
-            .map_err(|problem| format!("certificate {}: {problem}", cert.display()))?;
+    files: &HashMap<Pair, Loaded>,
+    kept: &HashMap<String, Arc<Certificate>>,
+) -> Result<SiteCertificate, String> {
+    match &site.certificate {
+        CertificateSource::Listeners => Ok(SiteCertificate::Listeners),
+        CertificateSource::Files(cert, key) => {
+            let (key, certificate) = &files[&(cert.clone(), key.clone())];
+            shortline_tls::check_names(key, &site.names)
+                .map_err(|problem| format!("certificate {}: {problem}", cert.display()))?;
+            if site.names.is_empty() {
+                table.fallback = Some(Arc::clone(certificate));
+            }
+            for name in &site.names {
+                table.by_name.insert(name, Arc::clone(certificate));
+            }
+            Ok(SiteCertificate::Own(Arc::clone(certificate)))
+        }
+        CertificateSource::Auto => {
+            let mut names = Names::default();
+            for name in &site.names {
+                let certificate = kept.get(&name.to_string()).cloned().unwrap_or_default();
+                table.by_name.insert(name, Arc::clone(&certificate));
+                names.insert(name, certificate);
+            }
+            Ok(SiteCertificate::ByName(names))
+        }
     }
-    if site.names.is_empty() {
-        table.fallback = Some(Arc::clone(key));
-    }
-    for name in &site.names {
-        table.by_name.insert(name, Arc::clone(key));
-    }
-    Ok(())
 }
 
 /// The folders that are open, with what is served of them.
@@ -156,11 +176,12 @@ impl Folders {
 }
 
 /// Reads each certificate of a site once.
-fn load_all(settings: &[SiteSettings]) -> Result<HashMap<Pair, Arc<CertifiedKey>>, String> {
-    let mut pairs: Vec<&Pair> = settings
-        .iter()
-        .filter_map(|site| site.certificate.as_ref())
-        .collect();
+fn load_all(settings: &[SiteSettings]) -> Result<HashMap<Pair, Loaded>, String> {
+    let pair = |site: &SiteSettings| match &site.certificate {
+        CertificateSource::Files(cert, key) => Some((cert.clone(), key.clone())),
+        CertificateSource::Listeners | CertificateSource::Auto => None,
+    };
+    let mut pairs: Vec<Pair> = settings.iter().filter_map(pair).collect();
     pairs.sort_unstable();
     pairs.dedup();
     let workers = thread::available_parallelism().map_or(1, usize::from);
@@ -177,11 +198,12 @@ fn load_all(settings: &[SiteSettings]) -> Result<HashMap<Pair, Arc<CertifiedKey>
     Ok(loaded?.into_iter().flatten().collect())
 }
 
-fn load_part(pairs: &[&Pair]) -> Result<Vec<(Pair, Arc<CertifiedKey>)>, String> {
-    let load = |pair: &&Pair| {
+fn load_part(pairs: &[Pair]) -> Result<Vec<(Pair, Loaded)>, String> {
+    let load = |pair: &Pair| {
         let (cert, key) = pair;
         let loaded = shortline_tls::load(cert, key).map_err(|error| error.to_string())?;
-        Ok(((*pair).clone(), Arc::new(loaded)))
+        let certificate = Certificate::new(loaded.clone());
+        Ok((pair.clone(), (loaded, certificate)))
     };
     pairs.iter().map(load).collect()
 }

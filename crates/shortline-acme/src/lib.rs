@@ -1,0 +1,31 @@
+//! Certificates by themselves: ordered from an authority by ACME (RFC 8555), kept in a folder, renewed in time.
+//!
+//! | part | what it does |
+//! |---|---|
+//! | [`Keeper`] | has a certificate for each name, orders what is missing, renews what is old |
+//! | [`schedule`] | when to order, to ask and to try again; time is an argument |
+//! | [`Challenges`] | what the authority looks for at our addresses, for the server to answer |
+//! | `authority`, `order` | the account, one order from its beginning to a certificate, the authority's advice (ARI, RFC 9773) |
+//! | `client` | HTTPS to the authority: little is taken from it, and not for long |
+//! | `store` | the folder: keys and certificates, the account, what failed, the lock between processes |
+//! | `leaf` | what a certificate says of itself |
+//!
+//! The protocol is `instant-acme`'s. Ours are the schedule, the folder, the lock, the answers to challenges and the limits on
+//! what an authority may send. Whoever serves knows of this room only certificates that change and texts to answer with.
+#![forbid(unsafe_code)]
+
+mod authority;
+mod challenges;
+mod client;
+mod config;
+mod keeper;
+pub mod leaf;
+mod order;
+pub mod schedule;
+mod store;
+
+pub use challenges::Challenges;
+pub use client::retry_after_s;
+pub use config::{ChallengeKind, Config, DIRECTORY, DIRECTORY_STAGING, KeyKind};
+pub use keeper::{CertificateStatus, Counts, Keeper, KeeperError, Prepared};
+pub use store::{StoreError, check as check_state};

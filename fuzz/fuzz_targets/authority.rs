@@ -1,0 +1,4 @@
+//! See the entry `authority` in crates/shortline-fuzz.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| shortline_fuzz::run("authority", bytes));

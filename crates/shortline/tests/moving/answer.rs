@@ -4,6 +4,7 @@
 //!
 //! - those of one connection or one moment: `connection`, `keep-alive`, `transfer-encoding`, `date`, `server`, `alt-svc`;
 //! - the text of `etag`, which each server makes in its own way: both must have one, and must know it again;
+//! - `content-length` where one server has chunks instead;
 //! - the port in `location`, because a test has no port 443; a path is taken for the URL that it stands for;
 //! - `vary` where the body has no encoding: a server may say that it could have had one;
 //! - what a server itself says of a redirect or an error, in its own words: the body and what describes it;
@@ -44,6 +45,9 @@ pub struct Request {
     method: &'static str,
     target: &'static str,
     fields: Vec<(&'static str, String)>,
+    /// An error has a page of the site's own.
+    has_own_page: bool,
+    body: Vec<u8>,
     /// Each server lists a folder in its own way.
     is_listing: bool,
     /// It is sent again with the validator that came.
@@ -58,6 +62,8 @@ impl Request {
             method: "GET",
             target,
             fields: Vec::new(),
+            has_own_page: false,
+            body: Vec::new(),
             is_listing: false,
             is_revalidated: false,
         }
@@ -82,6 +88,26 @@ impl Request {
     pub fn with(mut self, name: &'static str, value: &str) -> Self {
         self.fields.push((name, value.to_owned()));
         self
+    }
+
+    /// An error's or a redirect's page is the site's own, and is compared.
+    pub fn own_page(self) -> Self {
+        Self {
+            has_own_page: true,
+            ..self
+        }
+    }
+
+    /// POST of a form.
+    pub fn form(mut self, body: &[u8]) -> Self {
+        self.fields.push(("Content-Length", body.len().to_string()));
+        let form = "application/x-www-form-urlencoded".to_owned();
+        self.fields.push(("Content-Type", form));
+        Self {
+            method: "POST",
+            body: body.to_vec(),
+            ..self
+        }
     }
 
     /// The body is not compared.
@@ -109,7 +135,8 @@ impl Request {
         for (name, value) in &self.fields {
             text += &format!("{name}: {value}\r\n");
         }
-        (text + "Connection: close\r\n\r\n").into_bytes()
+        text += "Connection: close\r\n\r\n";
+        [text.as_bytes(), &self.body].concat()
     }
 
     /// The URL that a redirect leads to, without a port.
@@ -125,7 +152,7 @@ impl Request {
 
     /// Whether the server's own words are the body.
     fn is_answered_in_own_words(&self, status: u16) -> bool {
-        self.is_listing || status >= 300
+        self.is_listing || status >= 300 && !self.has_own_page
     }
 }
 
@@ -199,7 +226,7 @@ impl Answer {
     fn comparable(&self, request: &Request) -> Self {
         let mut alike = self.clone();
         let in_own_words = request.is_answered_in_own_words(self.status);
-        let left_out = if in_own_words || self.status >= 400 {
+        let left_out = if in_own_words || self.status >= 400 && !request.has_own_page {
             OF_THE_TEXT
         } else {
             &[]
@@ -257,7 +284,8 @@ pub fn differences(request: &Request, theirs: &Answer, ours: &Answer) -> Vec<Str
     for name in theirs.fields.keys().chain(ours.fields.keys()) {
         let (there, here) = (theirs.fields.get(name), ours.fields.get(name));
         let line = format!("{name}: {there:?} there, {here:?} here");
-        let is_added = there.is_none() && ADDED.contains(&name.as_str());
+        let is_framing = name == "content-length" && (there.is_none() || here.is_none());
+        let is_added = is_framing || there.is_none() && ADDED.contains(&name.as_str());
         if there != here && !is_added && !told.contains(&line) {
             told.push(line);
         }

@@ -32,8 +32,8 @@ fn two_applications_from_caddy() {
     let [theirs, ours] = &services;
     let given = |service: &Service| {
         [
-            ("127.0.0.1:9001", chat),
-            ("127.0.0.1:9002", service.address),
+            ("127.0.0.1:9001", chat.to_string()),
+            ("127.0.0.1:9002", service.address.to_string()),
         ]
     };
     for (applications, is_ours) in [(given(theirs), false), (given(ours), true)] {

@@ -35,7 +35,7 @@ pub struct Given<'a> {
     /// The names of its certificate. None: it has none.
     pub hosts: &'a [&'a str],
     /// Its applications: the address in the configurations, and that in the test.
-    pub applications: &'a [(&'a str, SocketAddr)],
+    pub applications: &'a [(&'a str, String)],
 }
 
 /// The files below `/srv`.
@@ -79,6 +79,8 @@ impl Bed {
             let file = place.folder.join("nginx.conf");
             let own = place.filled(&std::fs::read_to_string(theirs).unwrap());
             std::fs::write(&file, nginx_around(place.folder, &own)).unwrap();
+            // A file that is included is beside the one that includes it.
+            let _ = std::fs::copy("/etc/nginx/fastcgi.conf", place.folder.join("fastcgi.conf"));
             let mut command = Command::new(&program);
             command.arg("-p").arg(place.folder).arg("-c").arg(file);
             command
@@ -162,7 +164,7 @@ struct Place<'a> {
     folder: &'a Path,
     plain: SocketAddr,
     secure: SocketAddr,
-    applications: &'a [(&'a str, SocketAddr)],
+    applications: &'a [(&'a str, String)],
 }
 
 impl<'a> Place<'a> {
@@ -184,7 +186,7 @@ impl<'a> Place<'a> {
         let folder = self.folder.display();
         let mut text = text.to_owned();
         for (configured, address) in self.applications {
-            text = text.replace(configured, &address.to_string());
+            text = text.replace(configured, address);
         }
         text.replace("/srv/", &format!("{folder}/srv/"))
             .replace("/etc/ssl/", &format!("{folder}/"))

@@ -10,6 +10,7 @@ mod answer;
 mod applications;
 mod bed;
 mod page;
+mod php;
 
 use answer::{Request, differences};
 use bed::{Bed, Given};

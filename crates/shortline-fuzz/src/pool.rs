@@ -9,7 +9,7 @@ use shortline_gate::postgres::pool::leaving::{
 use shortline_gate::postgres::pool::own_names::own_names;
 use shortline_gate::postgres::pool::settings::{Found, Settings};
 use shortline_gate::postgres::scram::{Client, Keys, Secret, Server};
-use shortline_gate::relay::proxy::Header;
+use shortline_web::proxy_header::Header;
 
 /// Nobody proves what nobody knows, whatever is said; and a server that cannot prove itself is found out.
 pub fn scram(bytes: &[u8]) {

@@ -3,7 +3,7 @@
 
 use std::error::Error;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use http::HeaderMap;
@@ -67,8 +67,12 @@ pub struct Shared {
     pub refused: AtomicU64,
     pub expired: AtomicU64,
     pub failed: AtomicU64,
+    /// Connections of proxies that have not said yet who their clients are.
+    pub announcing: AtomicUsize,
     /// Limits the log lines about a full queue.
     full: Mutex<Throttle>,
+    /// Limits those about connections that are not of the proxies.
+    strangers: Mutex<Throttle>,
     /// Another process has the listening sockets.
     retiring: AtomicBool,
 }
@@ -83,7 +87,7 @@ pub struct Connection {
     pub watch: Arc<Watch>,
     /// The client's address.
     pub peer: IpAddr,
-    /// Both ends of the connection, the client's first.
+    /// Both ends of the client's connection, the client's first. It may be a connection to a proxy, which announces it.
     pub ends: (SocketAddr, SocketAddr),
     /// Whether it came over TLS.
     pub secure: bool,
@@ -137,7 +141,9 @@ impl Shared {
             refused: AtomicU64::new(0),
             expired: AtomicU64::new(0),
             failed: AtomicU64::new(0),
+            announcing: AtomicUsize::new(0),
             full: Mutex::default(),
+            strangers: Mutex::default(),
             retiring: AtomicBool::new(false),
         }
     }
@@ -167,6 +173,14 @@ impl Shared {
     pub fn count_connection_error(&self, error: &(dyn Error + 'static)) {
         self.failed.fetch_add(1, Ordering::Relaxed);
         tracing::debug!("connection ended: {error}");
+    }
+
+    /// Counts and logs a connection to an address for proxies that is not one of theirs.
+    pub fn refuse_stranger(&self, peer: SocketAddr) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+        if let Some(untold) = self.strangers.lock().allow(Instant::now()) {
+            tracing::warn!(%peer, untold, "a connection is refused: its address is not in proxy-from");
+        }
     }
 
     /// Logs that a response was refused with 503 because too many already wait. `None`: a handshake was.

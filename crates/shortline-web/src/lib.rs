@@ -29,6 +29,7 @@ mod place;
 mod plaintext;
 pub mod programs;
 pub mod proxy;
+pub mod proxy_header;
 pub mod request;
 mod respond;
 pub mod rules;

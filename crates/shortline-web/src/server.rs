@@ -23,6 +23,7 @@ use crate::ledger::{Ledger, ResponseCounts};
 use crate::log::AccessLog;
 use crate::proxy::BackendSnapshot;
 use crate::proxy::upstream::Upstream;
+use crate::proxy_header;
 use crate::sites::Sites;
 use crate::watch::{ConnectionCounts, SWEEP_EVERY};
 use front::{Follower, Front};
@@ -122,7 +123,7 @@ impl Server {
     /// the runtime of the caller.
     pub fn take(&self, halves: Halves, peer: IpAddr, local: IpAddr) {
         let ends = (SocketAddr::new(peer, 0), SocketAddr::new(local, 0));
-        take(&self.shared, 0, halves, ends, None);
+        take(&self.shared, 0, halves, (ends, ends), None);
     }
 
     /// Enforces the time limits until it is dropped. [`Server::run`] does so by itself.
@@ -253,36 +254,90 @@ struct Taker {
 impl Taker {
     fn has_room(&self) -> bool {
         let shared = &self.shared;
-        shared.registry.open() < shared.active().limits.connections_max
+        let open = shared.registry.open() + shared.announcing.load(Ordering::Relaxed);
+        open < shared.active().limits.connections_max
     }
 
-    /// Must be called inside the worker's runtime.
-    fn take(&self, socket: TcpStream, peer: SocketAddr, tls: Option<Arc<rustls::ServerConfig>>) {
+    /// Takes a connection that `listener` has accepted. Must be called inside the worker's runtime.
+    fn take(&self, socket: TcpStream, peer: SocketAddr, listener: &Listener) {
         // A socket that has no address has already been reset.
-        if let Ok(local) = socket.local_addr() {
-            take(&self.shared, self.worker, socket.into(), (peer, local), tls);
+        let Ok(local) = socket.local_addr() else {
+            return;
+        };
+        let (ends, tls) = ((peer, local), listener.tls());
+        match listener.admits(peer) {
+            Some(false) => take(&self.shared, self.worker, socket.into(), (ends, ends), tls),
+            Some(true) => {
+                let announcing = Announcing::begin(&self.shared);
+                tokio::spawn(take_announced(announcing, self.worker, socket, ends, tls));
+            }
+            None => self.shared.refuse_stranger(peer),
         }
     }
 
     /// Accepts until it is dropped.
-    async fn accept(self, listener: TcpListener, tls: Option<Arc<rustls::ServerConfig>>) {
-        let take = |socket, peer| self.take(socket, peer, tls.clone());
+    async fn accept(self, socket: TcpListener, listener: Listener) {
+        let take = |socket, peer| self.take(socket, peer, &listener);
         let warn = |error, untold| tracing::warn!(untold, "cannot accept connections now: {error}");
-        accept::accept(&listener, || self.has_room(), take, warn).await;
+        accept::accept(&socket, || self.has_room(), take, warn).await;
     }
 }
 
+/// A proxy's connection that has not said yet who the client is. It counts among those that are open.
+struct Announcing(Arc<Shared>);
+
+impl Announcing {
+    fn begin(shared: &Arc<Shared>) -> Self {
+        shared.announcing.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(shared))
+    }
+}
+
+impl Drop for Announcing {
+    fn drop(&mut self) {
+        self.0.announcing.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Takes a connection of a proxy once that has said who the client is.
+async fn take_announced(
+    announcing: Announcing,
+    worker: usize,
+    mut socket: TcpStream,
+    ends: Ends,
+    tls: Option<Arc<rustls::ServerConfig>>,
+) {
+    let shared = &announcing.0;
+    let time_max = shared.active().limits.header_time_max;
+    match tokio::time::timeout(time_max, proxy_header::read(&mut socket)).await {
+        Ok(Ok(announced)) => {
+            let told = announced.map_or(ends, |announced| (announced.client, announced.proxy));
+            take(shared, worker, socket.into(), (ends, told), tls);
+        }
+        Ok(Err(error)) => shared.count_connection_error(&error),
+        Err(_elapsed) => {
+            shared.expired.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The other end of a connection, and ours.
+type Ends = (SocketAddr, SocketAddr);
+
+/// Serves a connection with these ends, which counts as one with those that it is told to have.
 fn take(
     shared: &Arc<Shared>,
     worker: usize,
     Halves { receiving, sending }: Halves,
-    ends: (SocketAddr, SocketAddr),
+    (ends, told): (Ends, Ends),
     tls: Option<Arc<rustls::ServerConfig>>,
 ) {
     shared.connections.fetch_add(1, Ordering::Relaxed);
     let settings = shared.active();
-    let (peer, local) = (ends.0.ip().to_canonical(), ends.1.ip());
-    let transport = || settings.link.transport(sending, peer, local);
+    // The path is that of the connection itself.
+    let (neighbour, local) = (ends.0.ip().to_canonical(), ends.1.ip());
+    let transport = || settings.link.transport(sending, neighbour, local);
+    let peer = told.0.ip().to_canonical();
     let per_address_max = settings.limits.connections_per_address_max;
     let Some(registration) = shared.registry.register(peer, per_address_max, transport) else {
         shared.refused.fetch_add(1, Ordering::Relaxed);
@@ -293,7 +348,7 @@ fn take(
         watch: Arc::clone(registration.watch.member()),
         settings,
         peer,
-        ends,
+        ends: told,
         secure: tls.is_some(),
         session: OnceLock::new(),
         shown: OnceLock::new(),

@@ -2,9 +2,12 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use serde::Deserialize;
 use shortline_daemon::file::Keys;
+use shortline_daemon::keys::all_from_text;
+use shortline_sched::Network;
 
 use super::gate::options::GateOptions;
 use super::serve::acme::keys::AcmeKeys;
@@ -57,6 +60,9 @@ pub struct Listen {
     pub tls_cert: Option<PathBuf>,
     /// Its key, PEM.
     pub tls_key: Option<PathBuf>,
+    /// The networks of proxies that announce each client by the PROXY protocol. No others may connect.
+    #[serde(default, deserialize_with = "all_from_text")]
+    pub proxy_from: Option<Vec<Network>>,
 }
 
 impl Keys for File {
@@ -74,6 +80,7 @@ impl Keys for File {
             "php_fastcgi",
             "`upstream = [\"fastcgi:///run/php/php-fpm.sock\"]` of a `[[route]]`",
         ),
+        ("proxy_protocol", "`proxy-from` of a `[[listen]]`"),
         ("fastcgi_param", "`variables` of a `[route.fastcgi]`"),
         ("fastcgi_index", "`index` of a `[route.fastcgi]`"),
         ("reverse_proxy", "`upstream` of a `[[route]]`"),
@@ -110,6 +117,11 @@ impl Keys for File {
 }
 
 impl Listen {
+    /// The networks of proxies that announce each client, if there are some.
+    pub fn proxies(&self) -> Option<Arc<[Network]>> {
+        self.proxy_from.as_deref().map(Arc::from)
+    }
+
     /// Whether connections begin with TLS.
     pub fn speaks_tls(&self) -> bool {
         self.tls == Some(true) || self.tls_cert.is_some()

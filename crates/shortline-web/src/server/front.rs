@@ -4,9 +4,10 @@
 //! would reset it. While the server pauses it takes nothing: what waits in the sockets is another process's.
 
 use std::io;
-use std::net::TcpListener as Socket;
+use std::net::{SocketAddr, TcpListener as Socket};
 use std::sync::Arc;
 
+use shortline_sched::Network;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch as channel;
 use tokio::task::AbortHandle;
@@ -18,6 +19,8 @@ use super::Taker;
 pub struct Listener {
     socket: Arc<Socket>,
     tls: Option<Arc<rustls::ServerConfig>>,
+    /// The networks of proxies that announce each client ([`crate::proxy_header`]). `None`: clients connect.
+    proxies: Option<Arc<[Network]>>,
 }
 
 impl Listener {
@@ -30,7 +33,31 @@ impl Listener {
         // Accepted sockets inherit this. Without it, a response of several grants would stall for the client's
         // delayed acknowledgement.
         socket2::SockRef::from(&*socket).set_tcp_nodelay(true)?;
-        Ok(Self { socket, tls })
+        Ok(Self {
+            socket,
+            tls,
+            proxies: None,
+        })
+    }
+
+    /// The same, for proxies of these networks, which announce each client. No others may connect. `None`: for clients.
+    pub fn behind(self, proxies: Option<Arc<[Network]>>) -> Self {
+        Self { proxies, ..self }
+    }
+
+    /// Its certificate and protocols, if it speaks TLS.
+    pub(super) fn tls(&self) -> Option<Arc<rustls::ServerConfig>> {
+        self.tls.clone()
+    }
+
+    /// Whether a connection from there may be taken, and if so, whether it begins with who the client is.
+    pub(super) fn admits(&self, peer: SocketAddr) -> Option<bool> {
+        let Some(proxies) = &self.proxies else {
+            return Some(false);
+        };
+        let peer = peer.ip().to_canonical();
+        let is_proxy = proxies.iter().any(|network| network.has(peer));
+        is_proxy.then_some(true)
     }
 
     /// The socket.
@@ -43,7 +70,7 @@ impl Listener {
             (Some(tls), Some(other)) => Arc::ptr_eq(tls, other),
             (tls, other) => tls.is_none() && other.is_none(),
         };
-        Arc::ptr_eq(&self.socket, &other.socket) && speaks_alike
+        Arc::ptr_eq(&self.socket, &other.socket) && speaks_alike && self.proxies == other.proxies
     }
 }
 
@@ -142,7 +169,7 @@ struct Accepting {
 impl Accepting {
     fn start(listener: &Listener, taker: &Taker) -> io::Result<Self> {
         let socket = TcpListener::from_std(listener.socket.try_clone()?)?;
-        let accepting = taker.clone().accept(socket, listener.tls.clone());
+        let accepting = taker.clone().accept(socket, listener.clone());
         Ok(Self {
             listener: listener.clone(),
             task: tokio::spawn(accepting).abort_handle(),
@@ -158,7 +185,7 @@ impl Accepting {
                 .set_nonblocking(true)
                 .and_then(|()| TcpStream::from_std(socket));
             match socket {
-                Ok(socket) => taker.take(socket, peer, self.listener.tls.clone()),
+                Ok(socket) => taker.take(socket, peer, &self.listener),
                 Err(error) => tracing::warn!("a connection is lost: {error}"),
             }
         }

@@ -62,7 +62,9 @@ impl Port {
         let certificate = key.map(Certificate::new);
         let tls = tls(&listen, certificate.as_ref(), named)?;
         Ok(Self {
-            listener: Listener::new(socket, tls).map_err(CommandError::failure)?,
+            listener: Listener::new(socket, tls)
+                .map_err(CommandError::failure)?
+                .behind(listen.proxies()),
             listen,
             is_unnamed,
             certificate,
@@ -80,6 +82,7 @@ impl Port {
         if speaks_alike && key.is_some() == self.certificate.is_some() {
             let same = Self {
                 listen: listen.clone(),
+                listener: self.listener.clone().behind(listen.proxies()),
                 ..self.clone()
             };
             return Ok((same, self.certificate.clone().zip(key)));

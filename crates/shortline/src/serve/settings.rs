@@ -154,6 +154,12 @@ fn resolve_listen(args: &Args, in_file: Vec<Listen>) -> Result<Vec<Listen>, Stri
                 listen.address
             ));
         }
+        if listen.proxy_from.as_ref().is_some_and(Vec::is_empty) {
+            return Err(format!(
+                "listen {}: proxy-from: is empty: name the proxies' networks, such as [\"10.0.0.0/8\"], or leave it out",
+                listen.address
+            ));
+        }
         if listen.tls == Some(false) && listen.tls_cert.is_some() {
             return Err(format!(
                 "listen {}: tls = false contradicts tls-cert: leave one of them out",
@@ -183,6 +189,7 @@ fn resolve_listen(args: &Args, in_file: Vec<Listen>) -> Result<Vec<Listen>, Stri
         tls: is_auto.then_some(true),
         tls_cert: args.tls_cert.clone(),
         tls_key: args.tls_key.clone(),
+        proxy_from: None,
     });
     Ok(with_flags.collect())
 }
@@ -194,6 +201,7 @@ fn listen_of_auto() -> Vec<Listen> {
         tls: Some(tls),
         tls_cert: None,
         tls_key: None,
+        proxy_from: None,
     };
     vec![at(443, true), at(80, false)]
 }

@@ -99,6 +99,7 @@ impl Opening<'_> {
                 tls: None,
                 tls_cert: self.args.tls_cert.clone(),
                 tls_key: self.args.tls_key.clone(),
+                proxy_from: None,
             },
             (None, _) => return self.opened.given_up.push(socket),
         };

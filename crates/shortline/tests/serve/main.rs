@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod admin;
+mod announced;
 mod bad_requests;
 mod certificates;
 mod client;

@@ -97,6 +97,9 @@ complete -c shortline -n "__fish_shortline_using_subcommand serve" -l acme-chall
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l acme-profile -d 'The profile of the certificates, if the authority has several' -r
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l acme-revoke-replaced -d 'Revoke a certificate when another has taken its place [default: false]' -r -f -a "true\t''
 false\t''"
+complete -c shortline -n "__fish_shortline_using_subcommand serve" -l acme-ask -d 'Ask this http or https URL whether a name may have a certificate on demand: `?domain=NAME` is put behind it, and the answer 200 allows it' -r
+complete -c shortline -n "__fish_shortline_using_subcommand serve" -l acme-on-demand-names-max -d 'The most names with a certificate on demand [default: 1000]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand serve" -l acme-on-demand-orders-max -d 'The most orders on demand in a minute [default: 10]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l link-mode -d 'How to keep the kernel\'s queue short: auto, paced, slots or off; or bands, to let the kernel order it [default: what --uplink means; slots if only --slots is given]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l growing -d 'Raise a response\'s priority with its age, up to the highest once it has waited X times its service time; replaces --aging' -r
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l slots -d 'Responses that may hold unacknowledged bytes in the kernel; implies link mode slots if no mode is given [default: 2]' -r

@@ -23,10 +23,8 @@ use rcgen::{CertificateParams, CustomExtension, DistinguishedName, KeyPair};
 use rustls::crypto::ring;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::sign::CertifiedKey;
-use shortline_tls::ForProtocol;
 
 const PATH: &str = "/.well-known/acme-challenge/";
-const PROTOCOL: &[u8] = b"acme-tls/1";
 /// Let's Encrypt's tokens have 43 letters.
 const TOKEN_BYTES_MAX: usize = 128;
 /// A token, a dot and 43 letters of a thumbprint.
@@ -147,12 +145,12 @@ impl Challenges {
     }
 }
 
-impl ForProtocol for Challenges {
-    fn protocol(&self) -> &'static [u8] {
-        PROTOCOL
-    }
+impl Challenges {
+    /// The protocol of handshakes that an authority makes, as ALPN calls it.
+    pub const PROTOCOL: &'static [u8] = b"acme-tls/1";
 
-    fn certificate(&self, name: &str) -> Option<Arc<CertifiedKey>> {
+    /// The certificate that an authority looks for in a handshake.
+    pub fn certificate(&self, name: &str) -> Option<Arc<CertifiedKey>> {
         let name = name.to_ascii_lowercase();
         self.certificates.read().get(&name).cloned()
     }

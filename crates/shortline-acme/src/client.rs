@@ -10,19 +10,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, HOST, HeaderValue, RETRY_AFTER};
+use http::header::{CONTENT_TYPE, HOST, HeaderValue, RETRY_AFTER, USER_AGENT};
 use http::uri::{PathAndQuery, Scheme};
-use http::{HeaderMap, Request, Response, Uri};
+use http::{HeaderMap, Request, Response, StatusCode, Uri};
+use http_body::Body;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper_util::rt::TokioIo;
 use instant_acme::{BodyWrapper, BytesResponse, HttpClient};
 use parking_lot::Mutex;
 use rustls::ClientConfig;
 use shortline_tls::{TlsError, Trust};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
 const TIME_MAX: Duration = Duration::from_secs(30);
+/// For an answer to whether a name is allowed: a handshake waits for it.
+const ASK_TIME_MAX: Duration = Duration::from_secs(5);
 const HEAD_BYTES_MAX: usize = 64 << 10;
 const BODY_BYTES_MAX: usize = 1 << 20;
 const RETRY_S_MAX: u64 = 24 * 3600;
@@ -62,6 +66,11 @@ impl Client {
             tls: Arc::new(shortline_tls::client_config(trust, &[b"http/1.1"])?),
             told_s: Arc::default(),
         })
+    }
+
+    /// How it speaks TLS.
+    pub fn tls(&self) -> Arc<ClientConfig> {
+        Arc::clone(&self.tls)
     }
 
     /// How long the authority wants us to wait, if its last refusal said so.
@@ -116,26 +125,62 @@ impl HttpClient for Client {
 
 type Problem = Box<dyn std::error::Error + Send + Sync>;
 
-/// One request and its whole response.
+/// One request by HTTPS and its whole response.
 async fn exchange(
     tls: &Arc<ClientConfig>,
-    mut request: Request<BodyWrapper<Bytes>>,
+    request: Request<BodyWrapper<Bytes>>,
 ) -> Result<Response<Full<Bytes>>, Problem> {
-    let uri = std::mem::take(request.uri_mut());
-    if uri.scheme() != Some(&Scheme::HTTPS) {
+    if request.uri().scheme() != Some(&Scheme::HTTPS) {
         // RFC 8555, 6.1.
         return Err("names a URL that is not https".into());
     }
+    send(tls, request).await
+}
+
+/// The status that a URL answers with, by HTTP or HTTPS.
+///
+/// # Errors
+/// There is no answer in time, or none that is HTTP's.
+pub async fn status(tls: &Arc<ClientConfig>, url: &str) -> Result<StatusCode, Problem> {
+    let request = Request::get(url).header(USER_AGENT, "shortline");
+    let request = request.body(Full::<Bytes>::default())?;
+    let answer = tokio::time::timeout(ASK_TIME_MAX, send(tls, request)).await;
+    let answer = answer.map_err(|_| format!("no answer in {} s", ASK_TIME_MAX.as_secs()))?;
+    Ok(answer?.status())
+}
+
+async fn send<B>(
+    tls: &Arc<ClientConfig>,
+    mut request: Request<B>,
+) -> Result<Response<Full<Bytes>>, Problem>
+where
+    B: Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<Problem>,
+{
+    let uri = std::mem::take(request.uri_mut());
+    let is_secure = uri.scheme() == Some(&Scheme::HTTPS);
     let authority = uri.authority().ok_or("names a URL without a host")?;
-    let host = authority.host();
-    request
-        .headers_mut()
-        .insert(HOST, HeaderValue::try_from(authority.as_str())?);
+    let field = HeaderValue::try_from(authority.as_str())?;
+    request.headers_mut().insert(HOST, field);
     let target = uri.path_and_query().map_or("/", PathAndQuery::as_str);
     *request.uri_mut() = Uri::try_from(target)?;
-    let host = host.trim_matches(['[', ']']);
-    let socket = TcpStream::connect((host, authority.port_u16().unwrap_or(443))).await?;
-    let stream = shortline_tls::connect(tls, host, socket).await?;
+    let host = authority.host().trim_matches(['[', ']']);
+    let port = authority.port_u16();
+    let socket =
+        TcpStream::connect((host, port.unwrap_or(if is_secure { 443 } else { 80 }))).await?;
+    match is_secure {
+        true => over(shortline_tls::connect(tls, host, socket).await?, request).await,
+        false => over(socket, request).await,
+    }
+}
+
+/// One request over a connection of its own.
+async fn over<S, B>(stream: S, request: Request<B>) -> Result<Response<Full<Bytes>>, Problem>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    B: Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<Problem>,
+{
     let (mut sender, connection) = hyper::client::conn::http1::Builder::new()
         .max_buf_size(HEAD_BYTES_MAX)
         .handshake(TokioIo::new(stream))

@@ -30,6 +30,29 @@ pub struct Config {
     pub profile: Option<String>,
     /// Whether a certificate is revoked when another has taken its place.
     pub revoke_replaced: bool,
+    /// Which names get a certificate when a client asks for them.
+    pub on_demand: OnDemand,
+}
+
+/// Bounds on certificates that are got when clients ask.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OnDemand {
+    /// A URL that is asked whether a name is allowed: `?domain=NAME` is put behind it, and 200 allows.
+    pub ask: Option<String>,
+    /// The most names.
+    pub names_max: usize,
+    /// The most orders in a minute.
+    pub orders_per_minute_max: usize,
+}
+
+impl Default for OnDemand {
+    fn default() -> Self {
+        Self {
+            ask: None,
+            names_max: 1000,
+            orders_per_minute_max: 10,
+        }
+    }
 }
 
 /// What a certificate's key is like.

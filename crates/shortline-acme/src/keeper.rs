@@ -7,6 +7,9 @@
 //! A certificate that is served stays until another has taken its place, whatever fails. When the authority itself fails, all names
 //! wait together.
 
+mod on_demand;
+mod work;
+
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
@@ -17,9 +20,11 @@ use std::time::SystemTime;
 use parking_lot::Mutex;
 use rustls::sign::CertifiedKey;
 use serde::Serialize;
-use shortline_tls::Certificate;
 use shortline_tls::names::Pattern;
+use shortline_tls::{Certificate, Trust};
 use tokio::sync::Notify;
+
+use on_demand::Demand;
 
 use crate::authority::{Authority, Failure, Got, now_s};
 use crate::challenges::Challenges;
@@ -29,10 +34,11 @@ use crate::leaf::{self, Leaf};
 use crate::schedule::{Backoff, Due, Plan};
 use crate::store::{Store, StoreError};
 
-mod work;
-
 /// How often a certificate that cannot be renewed is told of.
 const LATE_EVERY_S: u64 = 24 * 3600;
+
+/// A certificate on demand that nobody has asked for in this time is not renewed.
+const FORGOTTEN_S: u64 = 30 * 24 * 3600;
 
 /// Keeps certificates.
 #[derive(Debug)]
@@ -55,6 +61,7 @@ struct Shared {
     failed: AtomicU64,
     /// There are other names, or somebody is in a hurry.
     changed: Notify,
+    demand: Demand,
 }
 
 /// One certificate.
@@ -72,6 +79,8 @@ struct Entry {
     /// The last failure since it was got.
     failure: Option<String>,
     told_late_s: u64,
+    /// When a client asked for it last, if it is there because one did.
+    asked_s: Option<u64>,
 }
 
 /// A certificate as `/status` shows it.
@@ -109,6 +118,11 @@ impl Keeper {
     /// [`KeeperError`]
     pub fn open(config: Config, challenges: Arc<Challenges>) -> Result<Self, KeeperError> {
         let client = Client::new(&config.trust)?;
+        // Whoever is asked for names is the operator's own, and need not be known to the authority's authorities.
+        let trust = match config.on_demand.ask {
+            Some(_) => Client::new(&Trust::System)?.tls(),
+            None => client.tls(),
+        };
         let store = Store::open(&config.state, &config.directory)?;
         challenges.share_in(store.challenges());
         let shared = Shared {
@@ -121,6 +135,7 @@ impl Keeper {
             got: AtomicU64::new(0),
             failed: AtomicU64::new(0),
             changed: Notify::new(),
+            demand: Demand::new(trust),
         };
         Ok(Self {
             shared: Arc::new(shared),
@@ -175,6 +190,8 @@ impl Keeper {
                 names.insert(key, entry);
             }
         }
+        before.retain(|_, entry| entry.asked_s.is_some());
+        names.append(&mut before);
         names.values_mut().for_each(|entry| entry.plan.hurry());
         drop(names);
         self.shared.held.lock().hurry();
@@ -290,6 +307,12 @@ impl Entry {
         }
     }
 
+    /// Whether no client has asked for it for long, though it is there only for those who do.
+    fn is_forgotten(&self, now_s: u64) -> bool {
+        self.asked_s
+            .is_some_and(|asked_s| asked_s + FORGOTTEN_S < now_s)
+    }
+
     /// Serves a certificate from now on.
     fn serve(&mut self, got: Got) {
         self.certificate.replace(got.key);
@@ -313,6 +336,7 @@ impl Shared {
             is_taken: false,
             failure: None,
             told_late_s: 0,
+            asked_s: None,
         };
         self.read_again(&key, &mut entry);
         entry
@@ -355,6 +379,7 @@ impl Shared {
             entry.serve(got);
         }
         drop(names);
+        self.demand.settled();
         tracing::info!("certificate for {key}: got, valid for {valid}");
     }
 
@@ -386,8 +411,16 @@ impl Shared {
         };
         entry.failure = Some(failure.reason.clone());
         let backoff = *entry.plan.backoff();
+        let is_demanded = entry.asked_s.is_some() && !entry.certificate.is_there();
+        if is_demanded {
+            names.remove(key);
+        }
         drop(names);
-        self.store.keep_failures(key, &backoff);
+        match is_demanded {
+            // Names are for anybody to think up, so no file remembers them.
+            true => self.demand.refuse(key, now_s),
+            false => self.store.keep_failures(key, &backoff),
+        }
         tracing::warn!(
             "certificate for {key}: {}; {is_served}; next attempt in {}",
             failure.reason,

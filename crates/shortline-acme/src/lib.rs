@@ -3,6 +3,7 @@
 //! | part | what it does |
 //! |---|---|
 //! | [`Keeper`] | has a certificate for each name, orders what is missing, renews what is old |
+//! | `keeper/on_demand` | certificates of names that nobody has listed: got when a client asks, within bounds |
 //! | [`schedule`] | when to order, to ask and to try again; time is an argument |
 //! | [`Challenges`] | what the authority looks for at our addresses, for the server to answer |
 //! | `authority`, `order` | the account, one order from its beginning to a certificate, the authority's advice (ARI, RFC 9773) |
@@ -26,6 +27,6 @@ mod store;
 
 pub use challenges::Challenges;
 pub use client::retry_after_s;
-pub use config::{ChallengeKind, Config, DIRECTORY, DIRECTORY_STAGING, KeyKind};
+pub use config::{ChallengeKind, Config, DIRECTORY, DIRECTORY_STAGING, KeyKind, OnDemand};
 pub use keeper::{CertificateStatus, Counts, Keeper, KeeperError, Prepared};
 pub use store::{StoreError, check as check_state};

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`load`], [`Certificate`] | a server's certificate: read from PEM, checked before it is used, exchanged while the server runs |
 //! | [`NamedCertificates`], [`names`] | certificates by the names that clients ask for |
-//! | [`ForProtocol`] | certificates for clients of one protocol that is answered by the handshake alone |
+//! | [`Beside`] | certificates of names that are in no table, and for clients of a protocol that is answered by the handshake alone |
 //! | [`Trust`], [`client_config`], [`connect`] | whom a client trusts, and how it begins TLS |
 //! | `fitness` | certificates that some programs accept and others refuse: why, and what to do |
 //! | [`TlsError`] | what is wrong, with the file |
@@ -22,7 +22,7 @@ use rustls::crypto::{CryptoProvider, ring};
 
 pub use client::{Trust, client_config, connect};
 pub use server::{
-    Certificate, CertificateTable, ForProtocol, NamedCertificates, Shown, check_names, load,
+    Beside, Certificate, CertificateTable, NamedCertificates, Shown, check_names, load,
 };
 
 /// Certificates or keys that cannot be used. Names the file.

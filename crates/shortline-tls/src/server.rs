@@ -94,8 +94,7 @@ impl Certificate {
 #[derive(Debug, Default)]
 pub struct NamedCertificates {
     table: RwLock<Arc<CertificateTable>>,
-    /// Those for clients of a protocol that is answered by the handshake alone.
-    special: Option<Arc<dyn ForProtocol>>,
+    beside: Option<Arc<dyn Beside>>,
 }
 
 /// Certificates by names.
@@ -108,10 +107,10 @@ pub struct CertificateTable {
 }
 
 impl NamedCertificates {
-    /// None yet, and those for clients of one protocol.
-    pub fn with(special: Arc<dyn ForProtocol>) -> Self {
+    /// An empty table, and certificates beside it.
+    pub fn with(beside: Arc<dyn Beside>) -> Self {
         Self {
-            special: Some(special),
+            beside: Some(beside),
             ..Self::default()
         }
     }
@@ -131,14 +130,16 @@ impl NamedCertificates {
     }
 }
 
-/// Certificates for clients that offer one protocol and no other, whatever else they would be shown. The handshake is all
-/// that such a client wants (RFC 8737 is of this kind).
-pub trait ForProtocol: fmt::Debug + Send + Sync {
-    /// The protocol's name in ALPN.
+/// Certificates beside the table of names.
+pub trait Beside: fmt::Debug + Send + Sync {
+    /// A protocol, as ALPN calls it, whose clients want the handshake and nothing more (RFC 8737 is of this kind).
     fn protocol(&self) -> &'static [u8];
 
-    /// The certificate for a name.
-    fn certificate(&self, name: &str) -> Option<Arc<CertifiedKey>>;
+    /// The certificate for a name, for clients that offer this protocol and no other.
+    fn for_protocol(&self, name: &str) -> Option<Arc<CertifiedKey>>;
+
+    /// The certificate for a name that the table does not have.
+    fn for_name(&self, name: &str) -> Option<Arc<CertifiedKey>>;
 }
 
 /// What a listener shows: the certificate of the name that the client asks for (SNI, RFC 6066, 3), else its own, else the
@@ -152,34 +153,43 @@ pub struct Shown {
 }
 
 impl Shown {
-    /// How a listener speaks TLS with these, over one of these protocols (names of ALPN) or the special one.
+    /// How a listener speaks TLS with these, over one of these protocols (names of ALPN), or that of [`Beside`].
     ///
     /// # Errors
     /// [`TlsError::Setup`]: no tickets, so no resumption.
     pub fn server_config(self, alpn: &[&[u8]]) -> Result<Arc<ServerConfig>, TlsError> {
-        let special = self.named.special.iter().map(|special| special.protocol());
-        let alpn: Vec<&[u8]> = alpn.iter().copied().chain(special).collect();
+        let beside = self.named.beside.iter().map(|beside| beside.protocol());
+        let alpn: Vec<&[u8]> = alpn.iter().copied().chain(beside).collect();
         server_config(Arc::new(self), &alpn)
     }
 
-    /// What takes the place of everything else, as the client offers its protocol alone.
-    fn special_for(&self, hello: &ClientHello<'_>) -> Option<&dyn ForProtocol> {
-        let special = self.named.special.as_deref()?;
+    /// What alone is asked, as the client offers its protocol alone.
+    fn alone_for(&self, hello: &ClientHello<'_>) -> Option<&dyn Beside> {
+        let beside = self.named.beside.as_deref()?;
         let mut offered = hello.alpn()?;
-        let only = offered.next() == Some(special.protocol()) && offered.next().is_none();
-        only.then_some(special)
+        let is_alone = offered.next() == Some(beside.protocol()) && offered.next().is_none();
+        is_alone.then_some(beside)
+    }
+
+    fn beside(&self, name: &str) -> Option<Arc<CertifiedKey>> {
+        self.named.beside.as_ref()?.for_name(name)
     }
 }
 
 impl ResolvesServerCert for Shown {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        if let Some(special) = self.special_for(&hello) {
-            return special.certificate(hello.server_name()?);
+        let name = hello.server_name();
+        if let Some(beside) = self.alone_for(&hello) {
+            return beside.for_protocol(name?);
         }
-        let own = || self.own.clone();
-        let named = self.named.find(hello.server_name());
-        let shown = named.or_else(own).or_else(|| self.named.fallback());
-        shown?.current()
+        if let Some(named) = self.named.find(name) {
+            return named.current();
+        }
+        if let Some(beside) = name.and_then(|name| self.beside(name)) {
+            return Some(beside);
+        }
+        let other = self.own.clone().or_else(|| self.named.fallback());
+        other?.current()
     }
 }
 

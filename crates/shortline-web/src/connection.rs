@@ -10,6 +10,7 @@ use std::task::{Poll, ready};
 
 use bytes::Bytes;
 use http::HeaderMap;
+use rustls::server::ClientHello;
 use shortline_base::socket::ReceiveHalf;
 use shortline_link::Length;
 use shortline_sched::Client;
@@ -19,7 +20,9 @@ use crate::context::Connection;
 use crate::http1::{self, After};
 use crate::http2;
 use crate::plaintext;
+use crate::server::ALPN;
 use crate::session;
+use crate::sites::Waiting;
 use crate::socket::{ClientSocket, Rewound};
 use crate::watch::Watch;
 
@@ -82,7 +85,13 @@ async fn begin_tls(
     let socket = Rewound::new(first, socket);
     let asks = connection.asks(&HeaderMap::new());
     let client = connection.settings.clients.client(asks);
-    let handshake = Box::pin(session::accept(socket, tls, turn(&connection, client)));
+    let turn = |hello: &ClientHello<'_>| {
+        let name = hello.server_name().filter(|_| wants_http(hello));
+        let sites = &connection.settings.sites;
+        let certificate = name.and_then(|name| sites.certificate_on_demand(name));
+        turn(&connection, client, certificate)
+    };
+    let handshake = Box::pin(session::accept(socket, tls, turn));
     let stream = match connection.watch.obeying(handshake).await {
         Some(Ok((stream, session))) => {
             if let Some(session) = session {
@@ -123,10 +132,20 @@ async fn close<S: AsyncWrite + Unpin>(mut stream: S) -> io::Result<()> {
     stream.shutdown().await
 }
 
-/// Ready when the link grants the connection its handshake. A handshake is a job of its client,
-/// like a response. Otherwise a client that connects a thousand times a second would take the
-/// uplink.
-async fn turn(connection: &Connection, client: Client) {
+/// Whether the client offers a protocol of ours, or none at all. Others want the handshake only, perhaps to see that there
+/// may be a certificate: they must not wait for it.
+fn wants_http(hello: &ClientHello<'_>) -> bool {
+    let mut offered = hello.alpn().into_iter().flatten();
+    hello.alpn().is_none() || offered.any(|protocol| ALPN.contains(&protocol))
+}
+
+/// Ready when there is a certificate, if one is to come, and the link grants the connection its
+/// handshake. A handshake is a job of its client, like a response. Otherwise a client that connects
+/// a thousand times a second would take the uplink.
+async fn turn(connection: &Connection, client: Client, certificate: Option<Waiting>) {
+    if let Some(certificate) = certificate {
+        certificate.await;
+    }
     let length = Length::Known(HANDSHAKE_BYTES);
     let transport = connection.watch.transport();
     match transport.submit(client, length) {

@@ -10,23 +10,24 @@ use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::sync::Arc;
 
-use rustls::server::Acceptor;
+use rustls::server::{Acceptor, ClientHello};
 use rustls::{ProtocolVersion, ServerConfig, ServerConnection};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::server::TlsStream;
 
 /// Performs the handshake with a client. The answer waits for the client's hello and then for
-/// `turn`. Returns the connection and, with TLS 1.3, the number of its session.
+/// `turn`, which is told what the client's hello says. Returns the connection and, with TLS 1.3, the number of its session.
 ///
 /// # Errors
 /// What the client sent is not a handshake, or the client has gone.
-pub async fn accept<S: AsyncRead + AsyncWrite + Unpin>(
+pub async fn accept<S: AsyncRead + AsyncWrite + Unpin, T: Future<Output = ()>>(
     socket: S,
     config: Arc<ServerConfig>,
-    turn: impl Future<Output = ()>,
+    turn: impl FnOnce(&ClientHello<'_>) -> T,
 ) -> io::Result<(TlsStream<S>, Option<u64>)> {
     let hello = LazyConfigAcceptor::new(Acceptor::default(), socket).await?;
+    let turn = turn(&hello.client_hello());
     turn.await;
     let mut session = None;
     let stream = hello.into_stream_with(config, |tls| session = name(tls));
@@ -69,7 +70,9 @@ mod tests {
             stream.read_exact(&mut [0; 4]).await.unwrap();
         };
         let answers = async {
-            let (mut stream, session) = accept(ours, Arc::clone(server), async {}).await.unwrap();
+            let (mut stream, session) = accept(ours, Arc::clone(server), |_| async {})
+                .await
+                .unwrap();
             stream.write_all(b"here").await.unwrap();
             stream.flush().await.unwrap();
             session

@@ -13,6 +13,7 @@
 //! A site with a certificate is not served over plain HTTP: its requests are redirected (308, RFC 9110, 15.4.9), unless it says
 //! otherwise, or its certificate is still to come.
 
+use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -58,6 +59,8 @@ pub enum SiteCertificate {
     Own(Arc<Certificate>),
     /// One for each of its names, which may come while the server runs.
     ByName(Names<Arc<Certificate>>),
+    /// One for each name that a client asks for, as soon as one does.
+    OnDemand,
 }
 
 /// What the server itself answers below `/.well-known/` (RFC 8615), before any site.
@@ -66,6 +69,15 @@ pub trait WellKnown: Send + Sync {
     fn text(&self, path: &str) -> Option<Bytes>;
 }
 
+/// Gets certificates when clients ask for them.
+pub trait OnDemand: Send + Sync {
+    /// What a handshake for this name waits for: that there is a certificate, or that there will be none. `None`: for nothing.
+    fn certificate(&self, name: &str) -> Option<Waiting>;
+}
+
+/// Something that is waited for.
+pub type Waiting = Pin<Box<dyn Future<Output = ()> + Send>>;
+
 /// All sites of a server.
 #[derive(Default)]
 pub struct Sites {
@@ -73,6 +85,7 @@ pub struct Sites {
     by_name: Names<usize>,
     default: Option<usize>,
     well_known: Option<Arc<dyn WellKnown>>,
+    on_demand: Option<Arc<dyn OnDemand>>,
 }
 
 /// Two sites that answer for the same.
@@ -121,6 +134,7 @@ impl Sites {
             by_name,
             default,
             well_known: None,
+            on_demand: None,
         })
     }
 
@@ -148,6 +162,23 @@ impl Sites {
         Self {
             well_known: Some(answers),
             ..self
+        }
+    }
+
+    /// These sites, with who gets certificates on demand.
+    pub fn with_on_demand(self, gets: Arc<dyn OnDemand>) -> Self {
+        Self {
+            on_demand: Some(gets),
+            ..self
+        }
+    }
+
+    /// What a handshake for this name waits for, if its site has certificates on demand.
+    pub fn certificate_on_demand(&self, name: &str) -> Option<Waiting> {
+        let site = self.get(self.find(name)?);
+        match site.certificate {
+            SiteCertificate::OnDemand => self.on_demand.as_ref()?.certificate(name),
+            _ => None,
         }
     }
 
@@ -210,7 +241,9 @@ impl Site {
             SiteCertificate::ByName(names) => {
                 names.find(host).is_some_and(|found| found.is_there())
             }
-            SiteCertificate::Own(_) | SiteCertificate::Listeners => true,
+            SiteCertificate::Own(_) | SiteCertificate::Listeners | SiteCertificate::OnDemand => {
+                true
+            }
         }
     }
 }

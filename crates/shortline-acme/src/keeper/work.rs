@@ -128,7 +128,10 @@ async fn attempt(shared: &Shared, name: &str, what: Due) -> Result<(), Failure> 
 impl Shared {
     /// Looks at the folder for what other processes have written.
     fn look(&self) {
-        for (key, entry) in &mut *self.names.lock() {
+        let now_s = now_s();
+        let mut names = self.names.lock();
+        names.retain(|_, entry| entry.is_taken || !entry.is_forgotten(now_s));
+        for (key, entry) in &mut *names {
             if !entry.is_taken {
                 self.read_again(key, entry);
             }

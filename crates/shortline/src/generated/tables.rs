@@ -31,8 +31,10 @@ pub(super) fn of_configuration(program: &Command) -> BTreeMap<String, String> {
     let serve = found(program, "serve");
     // The last three, `--tls-auto`, `--config` and `--check`, have no key.
     let addresses = with_heading(serve, "Addresses");
-    // Only the file has `tls`.
-    let listen = keys::<Listen>().into_iter().filter(|key| *key != "tls");
+    // Only the file has these.
+    let listen = keys::<Listen>()
+        .into_iter()
+        .filter(|key| !["tls", "proxy-from"].contains(key));
     let listen = listen.map(|key| format!("`{key}`"));
     let keys_of_listen = listen.chain([(); 3].map(|()| String::new())).collect();
     let mut admin = rows::<AdminOptions>("admin.");

@@ -2,9 +2,10 @@
 
 pub mod keys;
 
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use shortline_acme::{ChallengeKind, Config, DIRECTORY, DIRECTORY_STAGING};
+use shortline_acme::{ChallengeKind, Config, DIRECTORY, DIRECTORY_STAGING, OnDemand};
 use shortline_daemon::file::{Place, Source};
 use shortline_daemon::keys::Overlay;
 use shortline_tls::Trust;
@@ -45,6 +46,7 @@ pub fn resolve(flags: &AcmeKeys, in_file: AcmeKeys, source: &Source) -> Result<C
         let at = place.of(flags.challenges.is_some(), "acme-challenge", "challenges");
         return Err(format!("{at}: is empty: name tls-alpn-01, http-01 or both"));
     }
+    let bounds = OnDemand::default();
     Ok(Config {
         directory: keys
             .directory
@@ -61,6 +63,15 @@ pub fn resolve(flags: &AcmeKeys, in_file: AcmeKeys, source: &Source) -> Result<C
         challenges,
         profile: keys.profile,
         revoke_replaced: keys.revoke_replaced.unwrap_or(false),
+        on_demand: OnDemand {
+            ask: keys.ask.map(|ask| ask.0),
+            names_max: keys
+                .on_demand_names_max
+                .map_or(bounds.names_max, NonZeroUsize::get),
+            orders_per_minute_max: keys
+                .on_demand_orders_max
+                .map_or(bounds.orders_per_minute_max, NonZeroUsize::get),
+        },
     })
 }
 

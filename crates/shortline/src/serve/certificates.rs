@@ -2,15 +2,17 @@
 //! challenges.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
+use rustls::sign::CertifiedKey;
 use serde::Serialize;
 use shortline_acme::{CertificateStatus, Challenges, Counts, Keeper, Prepared, check_state};
 use shortline_tls::names::Pattern;
-use shortline_tls::{Certificate, ForProtocol};
-use shortline_web::sites::WellKnown;
+use shortline_tls::{Beside, Certificate};
+use shortline_web::sites::{OnDemand, Sites, Waiting, WellKnown};
 
 use super::settings::Settings;
 use super::sites::CertificateSource;
@@ -43,14 +45,15 @@ pub struct CertificatesStatus {
 }
 
 impl Certificates {
-    /// The handshakes of authorities.
-    pub fn special(&self) -> Arc<dyn ForProtocol> {
-        Arc::clone(&self.challenges) as Arc<dyn ForProtocol>
+    /// The handshakes of authorities, and those for names on demand.
+    pub fn beside(&self) -> Arc<dyn Beside> {
+        Arc::new(self.clone())
     }
 
-    /// The requests of authorities.
-    pub fn well_known(&self) -> Arc<dyn WellKnown> {
-        Arc::new(Texts(Arc::clone(&self.challenges)))
+    /// These sites, which answer authorities and have certificates on demand.
+    pub fn around(&self, sites: Sites) -> Sites {
+        let sites = sites.with_well_known(Arc::new(self.clone()));
+        sites.with_on_demand(Arc::new(self.clone()))
     }
 
     /// Looks up the certificates that these settings want. Nothing is exchanged yet.
@@ -59,7 +62,7 @@ impl Certificates {
     /// [`CommandError::Failure`]: the folder or the trusted authorities cannot be used.
     pub fn prepare(&self, settings: &Settings) -> Result<Next, CommandError> {
         let names = names(settings);
-        if names.is_empty() {
+        if !is_used(settings) {
             return Ok(Next::default());
         }
         let current = self.keeper.lock().clone();
@@ -143,7 +146,7 @@ impl Next {
 /// # Errors
 /// [`CommandError::Failure`]
 pub fn check(settings: &Settings) -> Result<(), CommandError> {
-    if names(settings).is_empty() {
+    if !is_used(settings) {
         return Ok(());
     }
     check_state(&settings.acme.state).map_err(CommandError::failure)?;
@@ -151,6 +154,15 @@ pub fn check(settings: &Settings) -> Result<(), CommandError> {
     trusted
         .map(drop)
         .map_err(|error| CommandError::failure(format!("acme: {error}")))
+}
+
+/// Whether any site has certificates by themselves.
+fn is_used(settings: &Settings) -> bool {
+    let kinds = [CertificateSource::Auto, CertificateSource::OnDemand];
+    settings
+        .sites
+        .iter()
+        .any(|site| kinds.contains(&site.certificate))
 }
 
 /// The names for which certificates are wanted.
@@ -178,10 +190,35 @@ fn missing(names: &[String]) -> Option<String> {
     ))
 }
 
-struct Texts(Arc<Challenges>);
+impl fmt::Debug for Certificates {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Certificates").finish_non_exhaustive()
+    }
+}
 
-impl WellKnown for Texts {
+impl Beside for Certificates {
+    fn protocol(&self) -> &'static [u8] {
+        Challenges::PROTOCOL
+    }
+
+    fn for_protocol(&self, name: &str) -> Option<Arc<CertifiedKey>> {
+        self.challenges.certificate(name)
+    }
+
+    fn for_name(&self, name: &str) -> Option<Arc<CertifiedKey>> {
+        self.keeper.lock().as_ref()?.demanded(name)
+    }
+}
+
+impl WellKnown for Certificates {
     fn text(&self, path: &str) -> Option<Bytes> {
-        self.0.text(path)
+        self.challenges.text(path)
+    }
+}
+
+impl OnDemand for Certificates {
+    fn certificate(&self, name: &str) -> Option<Waiting> {
+        let waiting = self.keeper.lock().as_ref()?.demand(name)?;
+        Some(Box::pin(waiting))
     }
 }

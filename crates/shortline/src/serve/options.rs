@@ -23,7 +23,7 @@ use shortline_daemon::overlay;
 use shortline_tls::names::Pattern;
 
 use super::routes::keys::RouteKeys;
-use super::sites::keys::{Auto, PlainHttp, TransportSecurity};
+use super::sites::keys::{Itself, PlainHttp, TransportSecurity};
 use super::sites::rules::RuleKeys;
 
 pub use handover::HandoverOptions;
@@ -158,7 +158,7 @@ pub struct SiteKeys {
     /// Certificates by themselves.
     #[arg(skip)]
     #[serde(deserialize_with = "some_from_text")]
-    pub tls: Option<Auto>,
+    pub tls: Option<Itself>,
     /// What plain HTTP gets.
     #[arg(skip)]
     pub plain_http: Option<PlainHttp>,

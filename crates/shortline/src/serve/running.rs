@@ -142,7 +142,7 @@ impl Running {
     ) -> Result<Self, CommandError> {
         let log = open_log(&settings.log)?;
         let kept = Certificates::default();
-        let named = Arc::new(NamedCertificates::with(kept.special()));
+        let named = Arc::new(NamedCertificates::with(kept.beside()));
         let ports = sockets.into_iter().map(|bound| Port::open(bound, &named));
         let ports = ports.collect::<Result<Vec<_>, _>>()?;
         // Before the addresses are announced: a client that connects then must find the sockets
@@ -154,7 +154,7 @@ impl Running {
         let opened = open_sites(&settings, &routes, https_port, next.certificates())?;
         named.replace(opened.certificates);
         let web = WebSettings {
-            sites: opened.sites.with_well_known(kept.well_known()),
+            sites: kept.around(opened.sites),
             limits: settings.limits.clone(),
             clients: settings.clients.clone(),
             link: Arc::clone(&link.link),
@@ -263,7 +263,7 @@ impl Running {
         }
         *self.routes.lock() = routes;
         self.server.replace(WebSettings {
-            sites: opened.sites.with_well_known(self.kept.well_known()),
+            sites: self.kept.around(opened.sites),
             limits: settings.limits.clone(),
             clients: settings.clients.clone(),
             link: Arc::clone(&self.link.link),

@@ -25,7 +25,7 @@ use super::options::{
     AdminOptions, CacheKeys, ClientOptions, ClientWeight, CookieName, LimitOptions, LogOptions,
     SiteKeys, UplinkOptions,
 };
-use super::sites::keys::{Auto, SiteTables};
+use super::sites::keys::{Itself, SiteTables};
 use super::sites::{self, CertificateSource, SiteSettings, SitesInput};
 use crate::file::{File, Listen};
 use shortline_command::CommandError;
@@ -108,6 +108,8 @@ fn resolve(args: &Args, file: File, source: &Source) -> Result<Settings, String>
     let listen_asked = !(args.listen.is_empty() && file.listen.is_empty());
     let listen = resolve_listen(args, file.listen)?;
     refuse_certificates_without_use(&listen, &sites)?;
+    let acme = acme::resolve(&args.acme, file.acme, source)?;
+    refuse_anybodys_names(&sites, &acme)?;
     let handover = args.handover.clone().over(file.handover);
     Ok(Settings {
         listen_asked,
@@ -125,7 +127,7 @@ fn resolve(args: &Args, file: File, source: &Source) -> Result<Settings, String>
         handover_time_max: handover
             .time_max
             .map_or(HANDOVER_TIME_DEFAULT, Span::duration),
-        acme: acme::resolve(&args.acme, file.acme, source)?,
+        acme,
     })
 }
 
@@ -142,7 +144,7 @@ fn with_auto(args: &Args, in_file: &SiteTables) -> Result<SiteKeys, String> {
         );
     }
     flags.names = Some(args.tls_auto.clone());
-    flags.tls = Some(Auto);
+    flags.tls = Some(Itself::Auto);
     Ok(flags)
 }
 
@@ -215,6 +217,7 @@ fn refuse_certificates_without_use(
         CertificateSource::Listeners => None,
         CertificateSource::Files(cert, _) => Some(format!("certificate {}", cert.display())),
         CertificateSource::Auto => Some(format!("tls = \"auto\" for {}", site.names[0])),
+        CertificateSource::OnDemand => Some("tls = \"on-demand\"".to_owned()),
     });
     let bare = listen
         .iter()
@@ -227,6 +230,24 @@ fn refuse_certificates_without_use(
             "listen {}: tls = true: there is no certificate: give tls-cert and tls-key here or in a [[site]], or tls = \"auto\" there",
             bare.address
         )),
+        _ => Ok(()),
+    }
+}
+
+/// A site that answers for all names needs somebody who says which of them are its own.
+fn refuse_anybodys_names(
+    sites: &[SiteSettings],
+    acme: &shortline_acme::Config,
+) -> Result<(), String> {
+    let is_open = |site: &SiteSettings| {
+        site.names.is_empty() && site.certificate == CertificateSource::OnDemand
+    };
+    match acme.on_demand.ask {
+        None if sites.iter().any(is_open) => Err(
+            "tls = \"on-demand\": a site without names would get a certificate for any name: give it names, such as \
+             [\"*.example.org\"], or `ask` in [acme], a URL that knows which are allowed"
+                .to_owned(),
+        ),
         _ => Ok(()),
     }
 }

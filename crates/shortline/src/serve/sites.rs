@@ -19,7 +19,7 @@ use super::options::SiteKeys;
 use super::root::{self, Root, SiteInput};
 use super::routes::keys::RouteKeys;
 use super::routes::{self, RouteSettings};
-use keys::{Auto, PlainHttp, SiteTables, TransportSecurity};
+use keys::{Itself, PlainHttp, SiteTables, TransportSecurity};
 use shortline_daemon::file::{Place, Source};
 use shortline_daemon::keys::Overlay;
 
@@ -55,6 +55,8 @@ pub enum CertificateSource {
     Files(PathBuf, PathBuf),
     /// An authority, for each name.
     Auto,
+    /// An authority, for each name that a client asks for.
+    OnDemand,
 }
 
 /// What the configuration says about sites.
@@ -166,7 +168,9 @@ impl Site<'_> {
         let rules = self.rules(root.folder().is_some(), !routes.is_empty())?;
         let plain_http = match certificate {
             CertificateSource::Listeners => PlainHttp::Serve,
-            CertificateSource::Files(..) | CertificateSource::Auto => PlainHttp::Redirect,
+            CertificateSource::Files(..)
+            | CertificateSource::Auto
+            | CertificateSource::OnDemand => PlainHttp::Redirect,
         };
         let is_auto = certificate == CertificateSource::Auto;
         Ok(SiteSettings {
@@ -259,7 +263,8 @@ impl Site<'_> {
         let keys = &self.keys;
         match (&keys.tls_cert, &keys.tls_key, keys.tls) {
             (None, None, None) => Ok(CertificateSource::Listeners),
-            (None, None, Some(Auto)) => {
+            (None, None, Some(Itself::OnDemand)) => Ok(CertificateSource::OnDemand),
+            (None, None, Some(Itself::Auto)) => {
                 let at = (self.place)(false, "tls");
                 names_for_auto(names).map_err(|problem| format!("{at}: {problem}"))?;
                 Ok(CertificateSource::Auto)
@@ -267,8 +272,8 @@ impl Site<'_> {
             (Some(cert), Some(key), None) => {
                 Ok(CertificateSource::Files(cert.clone(), key.clone()))
             }
-            (Some(_), Some(_), Some(Auto)) => Err(format!(
-                "{}: \"auto\" contradicts tls-cert: leave one of them out",
+            (Some(_), Some(_), Some(_)) => Err(format!(
+                "{}: contradicts tls-cert: leave one of them out",
                 (self.place)(false, "tls")
             )),
             _ => Err(format!(
@@ -292,7 +297,7 @@ fn names_for_auto(names: &[Pattern]) -> Result<(), String> {
             Pattern::Below(_) => {
                 return Err(format!(
                     "\"auto\": {name}: a certificate for all names below one needs entries in DNS (dns-01), which are not made \
-                     here: give the names one by one, or tls-cert and tls-key"
+                     here: give the names one by one, or tls-cert and tls-key, or tls = \"on-demand\""
                 ));
             }
             Pattern::Exact(text) if text.trim_matches(['[', ']']).parse::<IpAddr>().is_ok() => {

@@ -19,11 +19,13 @@ use crate::pebble::{Pebble, kept, listen};
 use crate::process::{PROGRAM, Server, Site, wait_for};
 use crate::sites::{over_tls, refused, start, write};
 
-fn at(port: u16) -> SocketAddr {
+/// An address of the loopback interface.
+pub fn at(port: u16) -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], port))
 }
 
-fn plain(port: u16, host: &str) -> Response {
+/// A page in plain HTTP.
+pub fn plain(port: u16, host: &str) -> Response {
     parse(&exchange(
         at(port),
         format!("GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"),
@@ -31,18 +33,19 @@ fn plain(port: u16, host: &str) -> Response {
 }
 
 /// A site with certificates by themselves.
-fn auto(names: &str) -> String {
+pub fn auto(names: &str) -> String {
     format!("[[site]]\nnames = [{names}]\nroot = \"FOLDER/site\"\ntls = \"auto\"\n")
 }
 
 /// Starts a server that is told of, with its admin endpoint.
-fn begin(site: &Site, file: &str) -> Server {
+pub fn begin(site: &Site, file: &str) -> Server {
     let mut server = start(site, file);
     server.line_with("uplink");
     server
 }
 
-fn orders(server: &Server) -> (u64, u64) {
+/// The orders that brought a certificate, and those that did not.
+pub fn orders(server: &Server) -> (u64, u64) {
     let orders = &status(server)["certificates"]["orders"];
     let count = |key: &str| orders[key].as_u64().unwrap();
     (count("got_total"), count("failed_total"))
@@ -352,11 +355,11 @@ fn what_cannot_be_ordered_is_refused_with_a_remedy() {
                 "{head}{}tls-cert = \"a\"\ntls-key = \"b\"\n",
                 auto("\"a.b\"")
             ),
-            "\"auto\" contradicts tls-cert",
+            "tls: contradicts tls-cert",
         ),
         (
             format!("{head}{}", auto("\"a.b\"").replace("auto", "on")),
-            "`on`: write \"auto\" for certificates",
+            "`on`: write \"auto\" or \"on-demand\" for certificates",
         ),
         (
             format!("[[listen]]\naddress = \"127.0.0.1:0\"\n{}", auto("\"a.b\"")),

@@ -18,6 +18,7 @@ mod hostile;
 mod http1;
 mod http2;
 mod malformed;
+mod on_demand;
 mod order;
 mod page;
 mod pebble;

@@ -1,5 +1,6 @@
 //! The keys of `[acme]`, and their flags.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -74,6 +75,25 @@ pub struct AcmeKeys {
         hide_possible_values = true
     )]
     pub revoke_replaced: Option<bool>,
+    /// Ask this http or https URL whether a name may have a certificate on demand: `?domain=NAME` is put behind it, and
+    /// the answer 200 allows it
+    #[arg(id = "acme_ask", long = "acme-ask", value_name = "URL")]
+    #[serde(deserialize_with = "some_from_text")]
+    pub ask: Option<AskUrl>,
+    /// The most names with a certificate on demand [default: 1000]
+    #[arg(
+        id = "acme_on_demand_names_max",
+        long = "acme-on-demand-names-max",
+        value_name = "N"
+    )]
+    pub on_demand_names_max: Option<NonZeroUsize>,
+    /// The most orders on demand in a minute [default: 10]
+    #[arg(
+        id = "acme_on_demand_orders_max",
+        long = "acme-on-demand-orders-max",
+        value_name = "N"
+    )]
+    pub on_demand_orders_max: Option<NonZeroUsize>,
 }
 
 overlay!(AcmeKeys {
@@ -86,7 +106,41 @@ overlay!(AcmeKeys {
     challenges,
     profile,
     revoke_replaced,
+    ask,
+    on_demand_names_max,
+    on_demand_orders_max,
 });
+
+/// The URL of who knows the names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AskUrl(pub String);
+
+/// A text that is no such URL.
+#[derive(Debug, thiserror::Error)]
+#[error("`{0}` is no URL to ask: write it like http://127.0.0.1:9000/allowed")]
+pub struct AskUrlError(String);
+
+impl FromStr for AskUrl {
+    type Err = AskUrlError;
+
+    fn from_str(text: &str) -> Result<Self, AskUrlError> {
+        match is_url(text, &["http", "https"]) && !text.contains('#') {
+            true => Ok(Self(text.to_owned())),
+            false => Err(AskUrlError(text.escape_debug().to_string())),
+        }
+    }
+}
+
+/// Whether it is a URL of one of these schemes with a host.
+fn is_url(text: &str, schemes: &[&str]) -> bool {
+    let url = text.parse::<http::Uri>().ok();
+    url.is_some_and(|url| {
+        let has_scheme = url
+            .scheme_str()
+            .is_some_and(|scheme| schemes.contains(&scheme));
+        has_scheme && url.host().is_some_and(|host| !host.is_empty())
+    })
+}
 
 /// The URL of an authority's directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,11 +158,7 @@ impl FromStr for DirectoryUrl {
 
     fn from_str(text: &str) -> Result<Self, DirectoryUrlError> {
         // RFC 8555, 6.1 wants HTTPS.
-        let url = text.parse::<http::Uri>().ok();
-        let is_sound = url.is_some_and(|url| {
-            url.scheme_str() == Some("https") && url.host().is_some_and(|host| !host.is_empty())
-        });
-        match is_sound {
+        match is_url(text, &["https"]) {
             true => Ok(Self(text.to_owned())),
             false => Err(DirectoryUrlError(text.escape_debug().to_string())),
         }
@@ -163,6 +213,26 @@ mod tests {
             "https:///a",
         ] {
             assert!(text.parse::<DirectoryUrl>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn who_knows_the_names_is_asked_by_http_or_https() {
+        for text in [
+            "http://127.0.0.1:9000/allowed",
+            "https://a/?b=c",
+            "http://[::1]/",
+        ] {
+            assert!(text.parse::<AskUrl>().is_ok(), "{text}");
+        }
+        for text in [
+            "",
+            "127.0.0.1:9000",
+            "unix:/run/a",
+            "http://",
+            "http://a/#b",
+        ] {
+            assert!(text.parse::<AskUrl>().is_err(), "{text}");
         }
     }
 

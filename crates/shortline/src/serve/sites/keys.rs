@@ -63,22 +63,28 @@ pub enum PlainHttp {
 
 /// Certificates that the server gets by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Auto;
+pub enum Itself {
+    /// For each name of the site.
+    Auto,
+    /// For each name that a client asks for.
+    OnDemand,
+}
 
 /// Another word.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "`{0}`: write \"auto\" for certificates by themselves, or give tls-cert and tls-key instead"
+    "`{0}`: write \"auto\" or \"on-demand\" for certificates by themselves, or give tls-cert and tls-key instead"
 )]
-pub struct AutoError(String);
+pub struct ItselfError(String);
 
-impl FromStr for Auto {
-    type Err = AutoError;
+impl FromStr for Itself {
+    type Err = ItselfError;
 
-    fn from_str(text: &str) -> Result<Self, AutoError> {
+    fn from_str(text: &str) -> Result<Self, ItselfError> {
         match text {
-            "auto" => Ok(Self),
-            _ => Err(AutoError(text.escape_debug().to_string())),
+            "auto" => Ok(Self::Auto),
+            "on-demand" => Ok(Self::OnDemand),
+            _ => Err(ItselfError(text.escape_debug().to_string())),
         }
     }
 }

@@ -96,6 +96,7 @@ fn certificate(
             }
             Ok(SiteCertificate::Own(Arc::clone(certificate)))
         }
+        CertificateSource::OnDemand => Ok(SiteCertificate::OnDemand),
         CertificateSource::Auto => {
             let mut names = Names::default();
             for name in &site.names {
@@ -179,7 +180,9 @@ impl Folders {
 fn load_all(settings: &[SiteSettings]) -> Result<HashMap<Pair, Loaded>, String> {
     let pair = |site: &SiteSettings| match &site.certificate {
         CertificateSource::Files(cert, key) => Some((cert.clone(), key.clone())),
-        CertificateSource::Listeners | CertificateSource::Auto => None,
+        CertificateSource::Listeners | CertificateSource::Auto | CertificateSource::OnDemand => {
+            None
+        }
     };
     let mut pairs: Vec<Pair> = settings.iter().filter_map(pair).collect();
     pairs.sort_unstable();

@@ -109,7 +109,9 @@ fn a_mirror_from_nginx() {
             .with("mirror/debian/pool/a.tar.gz", vec![1; 10_000])
             .with("mirror/README.txt", "mirror\n")
             .with("mirror/.private/key", "secret\n")
-            .sparse("mirror/images/disc.iso", large);
+            .sparse("mirror/images/disc.iso", large)
+            // As many bytes as a whole mirror has.
+            .sparse("mirror/images/all.img", 100 << 30);
     }) else {
         return;
     };
@@ -126,6 +128,8 @@ fn a_mirror_from_nginx() {
             Request::plain(host, "/images/disc.iso").with("Range", &end),
             Request::plain(host, "/images/disc.iso").with("Range", "bytes=99999999999-"),
             Request::plain(host, "/images/disc.iso").method("HEAD"),
+            Request::plain(host, "/images/all.img").method("HEAD"),
+            Request::plain(host, "/images/all.img").with("Range", "bytes=107374182390-"),
             Request::plain(host, "/images").listing(),
             Request::plain(host, "/images/").listing(),
             Request::plain(host, "/nothing"),

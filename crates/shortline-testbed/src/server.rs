@@ -2,7 +2,6 @@
 //! configurations of the others are in `peers/`, tuned as their documentation recommends.
 
 use std::fs;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -17,8 +16,10 @@ use crate::testbed::Testbed;
 use crate::{TestbedError, command, proc_fs};
 
 mod name;
+mod source;
 
 pub use name::{OursMode, Server};
+pub use source::Source;
 
 /// How long a server may take to listen.
 const START_MAX: Duration = Duration::from_secs(10);
@@ -73,8 +74,8 @@ pub struct ServerSetup {
     pub workers: Option<u32>,
     /// The number of writers (paper 001's server only).
     pub writers: Option<u32>,
-    /// The backend that gets all requests, instead of files (ours only).
-    pub backend: Option<SocketAddr>,
+    /// Where it has its responses from (ours only).
+    pub source: Source,
 }
 
 /// A running server that listens.
@@ -184,9 +185,9 @@ fn command_line(
     match server {
         Server::Ours(mode) => {
             let mut arguments = our_arguments(testbed, mode, setup);
-            if let Some(backend) = setup.backend {
+            if let Some(text) = setup.source.configuration(&setup.address, &setup.root) {
                 let name = format!("shortline-{}.toml", setup.port);
-                arguments.extend(["--config".into(), configuration(&name, routes(backend))?]);
+                arguments.extend(["--config".into(), configuration(&name, text)?]);
             }
             Ok((testbed.program().to_owned(), arguments))
         }
@@ -202,13 +203,11 @@ fn command_line(
     }
 }
 
-/// A configuration that sends every request to the backend.
-fn routes(backend: SocketAddr) -> String {
-    format!("[[route]]\npath = \"/\"\nupstream = [\"{backend}\"]\n")
-}
-
 fn our_arguments(testbed: &Testbed, mode: OursMode, setup: &ServerSetup) -> Vec<String> {
-    let mut arguments = vec!["serve".to_owned(), setup.root.display().to_string()];
+    let mut arguments = vec!["serve".to_owned()];
+    if setup.source.has_root() {
+        arguments.push(setup.root.display().to_string());
+    }
     let mut add = |flag: &str, value: String| arguments.extend([flag.to_owned(), value]);
     add("--listen", format!("{}:{}", setup.address, setup.port));
     match mode {
@@ -405,7 +404,7 @@ mod tests {
             admin_port: None,
             workers: None,
             writers: None,
-            backend: None,
+            source: Source::Files,
         }
     }
 

@@ -37,7 +37,7 @@ use shortline_testbed::bed::{BedConfig, NativeBed};
 use shortline_testbed::command;
 use shortline_testbed::generator::{self, LoadSetup, Work};
 use shortline_testbed::process::Process;
-use shortline_testbed::server::{self, Running, Server, ServerSetup};
+use shortline_testbed::server::{self, Running, Server, ServerSetup, Source};
 use shortline_testbed::{Testbed, TestbedError};
 
 /// The default seconds of arrivals and number of seeds.
@@ -222,7 +222,9 @@ impl Case<'_> {
             .expect("invariant: there is an attacker");
         let mut backend = backend::start(self.surface, testbed, &bed, self.root)?;
         let server_setup = ServerSetup {
-            backend: backend.as_ref().map(|(_, address)| *address),
+            source: backend.as_ref().map_or(Source::Files, |(_, address)| {
+                Source::Backend(address.to_string())
+            }),
             ..self.server_setup(&bed)
         };
         let mut running = Running::start(testbed, self.server, &server_setup)?;
@@ -318,7 +320,7 @@ impl Case<'_> {
             admin_port: None,
             workers: None,
             writers: None,
-            backend: None,
+            source: Source::Files,
         }
     }
 

@@ -24,7 +24,7 @@ use shortline_testbed::Testbed;
 use shortline_testbed::idle_client::{self, IdleClient};
 use shortline_testbed::proc_fs;
 use shortline_testbed::process::raise_open_files;
-use shortline_testbed::server::{self, OursMode, Running, Server, ServerSetup, Speech};
+use shortline_testbed::server::{self, OursMode, Running, Server, ServerSetup, Source, Speech};
 
 /// How many connections.
 const CONNECTIONS: u32 = 10_000;
@@ -133,7 +133,7 @@ fn measure(
         admin_port: None,
         workers: None,
         writers: None,
-        backend: None,
+        source: Source::Files,
     };
     let mut running = Running::start(testbed, server, &setup)?;
     let resident_begin_bytes = proc_fs::resident_bytes(running.pid());

@@ -25,7 +25,7 @@ use shortline_testbed::Testbed;
 use shortline_testbed::command;
 use shortline_testbed::proc_fs;
 use shortline_testbed::process::Process;
-use shortline_testbed::server::{self, OursMode, Running, Server, ServerSetup, Speech};
+use shortline_testbed::server::{self, OursMode, Running, Server, ServerSetup, Source, Speech};
 
 /// The default seconds of one measurement, and number of rounds.
 const SECONDS: u64 = 5;
@@ -225,7 +225,7 @@ fn measure(
         admin_port: None,
         workers: None,
         writers: None,
-        backend: None,
+        source: Source::Files,
     };
     let mut running = Running::start(testbed, server, &server_setup)?;
     let url = format!(

@@ -13,6 +13,7 @@
 //! A run that is kept whole is not repeated. [`crate::study::figures`] computes all that is reported from
 //! these files.
 
+mod behind;
 mod course;
 mod neighbour;
 mod site;
@@ -44,7 +45,7 @@ use shortline_testbed::bed::{BedConfig, Counters, NativeBed};
 use shortline_testbed::generator::{self, LoadSetup, Work};
 use shortline_testbed::instruments::status::admin_page;
 use shortline_testbed::instruments::{Instruments, sample};
-use shortline_testbed::server::{self, OursMode, Running, Server, ServerSetup};
+use shortline_testbed::server::{self, OursMode, Running, Server, ServerSetup, Source};
 use shortline_testbed::wan::report::WanReport;
 
 /// The FIFO before the uplink, as in the papers' FAIR.
@@ -191,7 +192,10 @@ impl Run<'_> {
     fn measure(&self, server: Server, version: &str) -> Result<Carried, LabError> {
         let setup = &self.point.setup;
         let (mut meter, congestion_control) = self.meter(server)?;
-        let server_setup = self.server_setup(&meter, server)?;
+        let mut server_setup = self.server_setup(&meter, server)?;
+        let through = setup.through;
+        let behind = behind::start(through, self.testbed, &server_setup)?;
+        server_setup.source = behind.source(through);
         let mut running = Running::start(self.testbed, server, &server_setup)?;
         let records = self.folder.join(format!("{server}.csv"));
         let trace = self.trace();
@@ -226,6 +230,7 @@ impl Run<'_> {
         }
         std::thread::sleep(SETTLE);
         running.still_runs()?;
+        drop(behind);
         let total = meter.total(running.pid())?;
         Ok(Carried {
             version: version.into(),
@@ -312,7 +317,7 @@ impl Run<'_> {
             admin_port,
             workers: self.point.setup.environment.system.workers,
             writers: self.point.setup.writers,
-            backend: None,
+            source: Source::Files,
         })
     }
 }

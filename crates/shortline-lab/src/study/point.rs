@@ -89,6 +89,9 @@ pub struct Setup {
     pub speech: Speech,
     /// On loopback, without an uplink that the kernel limits. Only for Shortline.
     pub loopback: bool,
+    /// What our server's responses go through.
+    #[serde(default, skip_serializing_if = "Through::is_files")]
+    pub through: Through,
     /// The number of writers of paper 001's server. `None`: the default.
     pub writers: Option<u32>,
     /// The number of processes of the generator.
@@ -100,6 +103,32 @@ pub struct Setup {
     /// How long after the last arrival the generator waits for requests under way, in seconds. Those
     /// that are not over then have failed.
     pub drain_s: u64,
+}
+
+/// What our server's responses go through.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Through {
+    /// The files of its folder.
+    #[default]
+    Files,
+    /// The same, as one of several sites, found by its name.
+    Site,
+    /// A server behind a route, by HTTP/1.1.
+    Route,
+    /// The same by HTTP/2.
+    RouteHttp2,
+    /// A program run by PHP-FPM, which tells the length.
+    Php,
+    /// The same without a length.
+    PhpUnknown,
+}
+
+impl Through {
+    /// Whether nothing stands between our server and the files.
+    pub fn is_files(&self) -> bool {
+        *self == Self::Files
+    }
 }
 
 impl Files {
@@ -134,6 +163,7 @@ impl Setup {
             per_request_bytes: Speech::default().per_request_bytes(),
             speech: Speech::default(),
             loopback: false,
+            through: Through::Files,
             writers: None,
             generators: one_process(),
             course: Course::default(),

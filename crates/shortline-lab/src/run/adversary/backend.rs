@@ -5,7 +5,7 @@ use std::path::Path;
 
 use shortline_testbed::Testbed;
 use shortline_testbed::bed::NativeBed;
-use shortline_testbed::server::{OursMode, Running, Server, ServerSetup};
+use shortline_testbed::server::{OursMode, Running, Server, ServerSetup, Source};
 
 use crate::LabError;
 use crate::study::adversary::Surface;
@@ -38,7 +38,7 @@ pub fn start(
         admin_port: None,
         workers: None,
         writers: None,
-        backend: None,
+        source: Source::Files,
     };
     let running = Running::start(testbed, Server::Ours(OursMode::Off), &setup)?;
     Ok(Some((running, address)))

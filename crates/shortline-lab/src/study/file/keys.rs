@@ -14,7 +14,7 @@ use crate::study::adversary::Surface;
 use crate::study::application::Door as HttpDoor;
 use crate::study::claim::{Across, Plot};
 use crate::study::environment::Environment;
-use crate::study::point::Files;
+use crate::study::point::{Files, Through};
 use crate::study::shop::{Door, Load};
 use shortline_testbed::bed::setup::CongestionControl;
 use shortline_testbed::server::Server;
@@ -132,6 +132,8 @@ point_keys! {
     http2: bool,
     /// On loopback, without a bed.
     loopback: bool,
+    /// What our server's responses go through.
+    through: Through,
     /// The number of writers of 001's server.
     writers: u32,
     /// The number of processes of the generator.

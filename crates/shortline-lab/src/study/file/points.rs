@@ -229,6 +229,7 @@ impl PointReader<'_> {
                 .map_or(speech.per_request_bytes(), u64::from),
             speech,
             loopback: of(&keys.loopback).unwrap_or_default(),
+            through: of(&keys.through).unwrap_or_default(),
             writers: of(&keys.writers),
             generators: of(&keys.generators).unwrap_or(usual.generators),
             course: Course::default(),

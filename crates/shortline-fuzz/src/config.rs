@@ -16,6 +16,7 @@ mod serve {
     }
     pub mod options;
     pub mod routes {
+        pub mod cache;
         pub mod fastcgi;
         pub mod keys;
         mod values;

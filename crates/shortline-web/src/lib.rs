@@ -32,6 +32,7 @@ pub mod proxy;
 pub mod proxy_header;
 pub mod request;
 mod respond;
+pub mod response_cache;
 pub mod rules;
 pub mod server;
 mod session;

@@ -65,8 +65,10 @@ pub use tunnel::tunnel;
 pub use upload::{ContinueWanted, Http2Body, Received};
 
 use crate::context::Connection;
+use crate::response_cache::Recorder;
 use admission::{Applicant, Held};
-use error::{ProxyError, UploadError};
+pub use error::ProxyError;
+use error::UploadError;
 use head::Forwarding;
 use routes::Route;
 use upload::RequestBody;
@@ -84,7 +86,8 @@ pub struct Proxied {
     pub upgraded: Option<Upgraded>,
 }
 
-/// Asks a backend of `route` for `client`, by its name. Afterwards `trail` says how far that came.
+/// Asks a backend of `route` for `client`, by its name. Afterwards `trail` says how far that came. A response that may be kept
+/// is by `recorder`.
 ///
 /// # Errors
 /// `ProxyError`, which decides what the client gets.
@@ -92,9 +95,9 @@ pub async fn ask(
     connection: &Connection,
     client: u128,
     route: &Route,
-    head: Parts,
-    body: Received,
+    (head, body): (Parts, Received),
     trail: &mut Trail,
+    recorder: Option<Recorder>,
 ) -> Result<Proxied, ProxyError> {
     head::refuse_ambiguous(&head)?;
     let held = Held::new(match &route.admission {
@@ -132,7 +135,7 @@ pub async fn ask(
     let request = Request::from_parts(head, body);
     let answer = exchange::exchange(upstream, connection.worker, client, request, trail).await?;
     trail.is_answered();
-    proxied(answer, &method, upgrade, held).await
+    proxied(answer, &method, upgrade, held, recorder).await
 }
 
 /// The body with its length, which FastCGI needs before it (RFC 3875, 4.1.2).
@@ -153,6 +156,7 @@ async fn proxied(
     method: &Method,
     upgrade: Option<HeaderValue>,
     held: Held,
+    recorder: Option<Recorder>,
 ) -> Result<Proxied, ProxyError> {
     let exchange::Answer { response, ending } = answer;
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {
@@ -176,7 +180,9 @@ async fn proxied(
     }
     let (parts, body) = response.into_parts();
     let headers = head::to_client(parts.headers, &body, method, parts.status);
-    let body = relay::begin(body, ending, held);
+    let bytes = body.size_hint().exact();
+    let recording = recorder.and_then(|recorder| recorder.begin(parts.status, &headers, bytes));
+    let body = relay::begin(body, ending, held, recording);
     if let Some(body) = &body {
         body.settle().await;
     }

@@ -1,6 +1,7 @@
 //! From a request to a response that may start. The request's site decides what the response is, and the link
 //! decides when it starts. HTTP/1.1 and HTTP/2 share this code.
 
+mod cached;
 mod decide;
 
 use std::future::Future;

@@ -27,6 +27,7 @@ use super::admission::{Held, Side};
 use super::error::with_sources;
 use super::exchange::Ending;
 use super::response::ResponseBody;
+use crate::response_cache::Recording;
 
 /// How often to yield to others while a body's first bytes are on their way. They can then leave
 /// with the head rather than in a packet of their own.
@@ -62,8 +63,14 @@ struct State {
 }
 
 /// Begins to read `body`; `None` if there is nothing to read.
-pub fn begin(body: ResponseBody, ending: Ending, held: Held) -> Option<Relayed> {
+pub fn begin(
+    body: ResponseBody,
+    ending: Ending,
+    held: Held,
+    recording: Option<Recording>,
+) -> Option<Relayed> {
     if body.is_end_stream() {
+        recording.into_iter().for_each(Recording::finish);
         held.finish(true);
         ending.complete();
         tokio::spawn(ending.keep_connection());
@@ -77,7 +84,7 @@ pub fn begin(body: ResponseBody, ending: Ending, held: Held) -> Option<Relayed> 
         all_bytes_max: options.buffers_bytes_max,
     });
     let remaining_bytes = body.size_hint().exact();
-    let pump = tokio::spawn(pump(body, Arc::clone(&buffer), ending, held));
+    let pump = tokio::spawn(pump(body, Arc::clone(&buffer), ending, held, recording));
     Some(Relayed {
         buffer,
         remaining_bytes,
@@ -86,13 +93,20 @@ pub fn begin(body: ResponseBody, ending: Ending, held: Held) -> Option<Relayed> 
 }
 
 /// Reads the body to its end.
-async fn pump(body: ResponseBody, buffer: Arc<Buffer>, ending: Ending, held: Held) {
+async fn pump(
+    body: ResponseBody,
+    buffer: Arc<Buffer>,
+    ending: Ending,
+    held: Held,
+    mut recording: Option<Recording>,
+) {
     let idle_time_max = ending.upstream.options.idle_time_max;
-    let end = fill(body, &buffer, &held, idle_time_max).await;
+    let end = fill(body, &buffer, &held, idle_time_max, &mut recording).await;
     held.finish(end.is_ok());
     match end {
         Ok(()) => {
             ending.complete();
+            recording.into_iter().for_each(Recording::finish);
             buffer.end(Ok(()));
             ending.keep_connection().await;
         }
@@ -116,9 +130,11 @@ async fn fill(
     buffer: &Buffer,
     held: &Held,
     idle_time_max: Duration,
+    recording: &mut Option<Recording>,
 ) -> Result<(), BrokenOff> {
     loop {
-        if buffer.is_full() {
+        // What is recorded is held anyway, however slow the client is.
+        if recording.is_none() && buffer.is_full() {
             held.waits(Side::Download, true);
             std::future::poll_fn(|context| buffer.poll_space(context)).await;
             held.waits(Side::Download, false);
@@ -126,6 +142,9 @@ async fn fill(
         match tokio::time::timeout(idle_time_max, body.frame()).await {
             Ok(None) => return Ok(()),
             Ok(Some(Ok(frame))) => {
+                *recording = recording
+                    .take()
+                    .and_then(|recording| recorded(recording, &frame));
                 buffer.push(frame);
                 if body.is_end_stream() {
                     return Ok(());
@@ -145,6 +164,12 @@ async fn fill(
             }
         }
     }
+}
+
+/// Records a frame. `None`: the response is not kept after all. One with trailers is not.
+fn recorded(mut recording: Recording, frame: &http_body::Frame<Bytes>) -> Option<Recording> {
+    let data = frame.data_ref()?;
+    recording.push(data).then_some(recording)
 }
 
 impl Buffer {
@@ -287,6 +312,14 @@ impl Relayed {
     /// Takes the trailers, which follow the body's last byte.
     pub fn take_trailers(&mut self) -> Option<HeaderMap> {
         self.buffer.state.lock().trailers.take()
+    }
+
+    /// Reads all of it for nobody.
+    pub async fn pass_over(&mut self) {
+        while let Ok(Some(bytes)) = std::future::poll_fn(|context| self.poll_at_hand(context)).await
+        {
+            drop(self.take(bytes));
+        }
     }
 
     /// Gives a body that is on its way time to arrive.

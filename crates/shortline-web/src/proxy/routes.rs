@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::admission::Admission;
 use super::upstream::Upstream;
 use crate::programs::Programs;
+use crate::response_cache::ResponseCache;
 
 /// Where requests of one path prefix go.
 #[derive(Clone)]
@@ -21,6 +22,8 @@ pub struct Route {
     pub admission: Option<Arc<dyn Admission>>,
     /// Which program answers, if the backends run programs of a folder (FastCGI).
     pub programs: Option<Arc<Programs>>,
+    /// What is kept of its responses, if it is to be.
+    pub cache: Option<Arc<ResponseCache>>,
 }
 
 impl Route {
@@ -31,6 +34,7 @@ impl Route {
             upstream,
             admission: None,
             programs: None,
+            cache: None,
         }
     }
 }

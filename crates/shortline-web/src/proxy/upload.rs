@@ -43,6 +43,26 @@ pub enum Received {
     Whole(Whole),
 }
 
+impl Received {
+    /// No body.
+    pub fn none() -> Self {
+        Self::Whole(Whole {
+            pieces: VecDeque::new(),
+            counted_bytes: 0,
+            all_bytes: Arc::default(),
+        })
+    }
+
+    /// Whether it is known that there is none.
+    pub fn is_empty(&self) -> bool {
+        match self {
+            Self::Http1(body) => body.is_end_stream(),
+            Self::Http2(body) => body.stream.is_end_stream(),
+            Self::Whole(whole) => whole.pieces.is_empty(),
+        }
+    }
+}
+
 /// A body that is held, counted as long as it is.
 pub struct Whole {
     pieces: VecDeque<Bytes>,
@@ -300,12 +320,7 @@ impl Body for RequestBody {
         if !self.again.is_empty() {
             return false;
         }
-        match &self.source {
-            None => true,
-            Some(Received::Http1(body)) => body.is_end_stream(),
-            Some(Received::Http2(body)) => body.stream.is_end_stream(),
-            Some(Received::Whole(whole)) => whole.pieces.is_empty(),
-        }
+        self.source.as_ref().is_none_or(Received::is_empty)
     }
 
     fn size_hint(&self) -> SizeHint {

@@ -7,7 +7,7 @@ use http::header::{self, HeaderValue};
 use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode, Uri};
 
-use super::{Tunnel, target};
+use super::{Tunnel, cached, target};
 use crate::context::Connection;
 use crate::files::{Plan, PlanBody, RequestHead};
 use crate::identity::Identity;
@@ -15,7 +15,8 @@ use crate::outgoing::Content;
 use crate::place::{Place, Spot};
 use crate::programs::{Found, Programs};
 use crate::proxy::routes::Route;
-use crate::proxy::{self, AtBackend, Proxied, Received, Trail};
+use crate::proxy::{self, AtBackend, Proxied, ProxyError, Received, Trail};
+use crate::response_cache::Recorder;
 use crate::sites::Site;
 use crate::unwanted::{self, Unsound};
 
@@ -30,6 +31,7 @@ pub struct Decided {
 }
 
 /// Who asks, and when.
+#[derive(Clone)]
 pub struct Asks {
     /// The client's name.
     pub client: u128,
@@ -72,11 +74,14 @@ pub fn now(
         }
     }
     if let Some(route) = spot.route(connection, head) {
-        let programs = route.programs.as_ref()?;
-        return match programs.find_now(head, target(head), now_ns)? {
-            Found::Answer(plan) => Some(Decided::from(plan).at(connection, spot)),
-            Found::Program(_) => None,
-        };
+        if let Some(programs) = &route.programs
+            && let Found::Answer(plan) = programs.find_now(head, target(head), now_ns)?
+        {
+            return Some(Decided::from(plan).at(connection, spot));
+        }
+        let sent = sent_target(spot, head);
+        let kept = cached::now(connection, route, head, body, sent)?;
+        return Some(kept.at(connection, spot));
     }
     let plan = match &site.files {
         Some(files) if targets.is_empty() => {
@@ -116,7 +121,8 @@ pub async fn later(
                 let call = programs.call(&connection, &head, program, sent_target(&spot, &head));
                 head.uri = with_query(target, &head.uri);
                 head.extensions.insert(call);
-                let decided = ask_backend(&connection, asks, route, head, body).await;
+                let sent = sent_target(&spot, &head).to_owned();
+                let decided = cached::ask(&connection, asks, route, (head, body), &sent).await;
                 return decided.at(&connection, &spot);
             }
             let plan = files.respond(&with_target(&head, target), now_ns).await;
@@ -136,7 +142,8 @@ pub async fn later(
                 }
             }
         }
-        let decided = ask_backend(&connection, asks, route, head, body).await;
+        let sent = sent_target(&spot, &head).to_owned();
+        let decided = cached::ask(&connection, asks, route, (head, body), &sent).await;
         return decided.at(&connection, &spot);
     }
     if let Some(refusal) = pass_over(&connection, &head, &mut body).await {
@@ -154,34 +161,57 @@ pub async fn later(
     Decided::from(plan).at(&connection, &spot)
 }
 
-async fn ask_backend(
-    connection: &Arc<Connection>,
+/// What a backend has answered.
+pub struct Answer {
+    /// The response, or why there is none.
+    pub answer: Result<Proxied, ProxyError>,
+    /// The backend's part.
+    pub at_backend: AtBackend,
+}
+
+/// Asks a backend of `route`. A response that may be kept is by `recorder`.
+pub async fn ask_backend(
+    connection: &Connection,
     asks: Asks,
     route: &Route,
-    mut head: Parts,
-    body: Received,
-) -> Decided {
-    let method = head.method.clone();
+    (mut head, body): (Parts, Received),
+    recorder: Option<Recorder>,
+) -> Answer {
     if let Some(identity) = &asks.identity {
         identity.tell(&mut head.headers);
     }
     let mut trail = Trail::begin(asks.identity);
-    let asked = proxy::ask(connection, asks.client, route, head, body, &mut trail).await;
-    let ends = asked.as_ref().is_ok_and(|proxied| proxied.body.is_none());
-    let at_backend = Some(trail.at_backend(ends));
-    let decided = match asked {
-        Ok(proxied) => {
-            trail.log_passed_on(route, proxied.status);
-            Decided::proxied(proxied, route)
+    let asking = proxy::ask(
+        connection,
+        asks.client,
+        route,
+        (head, body),
+        &mut trail,
+        recorder,
+    );
+    let answer = asking.await;
+    let ends = answer.as_ref().is_ok_and(|proxied| proxied.body.is_none());
+    match &answer {
+        Ok(proxied) => trail.log_passed_on(route, proxied.status),
+        Err(error) => trail.log_failed(route, error),
+    }
+    Answer {
+        answer,
+        at_backend: trail.at_backend(ends),
+    }
+}
+
+impl Answer {
+    /// The response to a request with that method.
+    pub fn decided(self, route: &Route, method: &Method) -> Decided {
+        let decided = match self.answer {
+            Ok(proxied) => Decided::proxied(proxied, route),
+            Err(error) => error.plan(method).into(),
+        };
+        Decided {
+            at_backend: Some(self.at_backend),
+            ..decided
         }
-        Err(error) => {
-            trail.log_failed(route, &error);
-            error.plan(&method).into()
-        }
-    };
-    Decided {
-        at_backend,
-        ..decided
     }
 }
 
@@ -223,7 +253,7 @@ impl Decided {
         self
     }
 
-    fn proxied(proxied: Proxied, route: &Route) -> Self {
+    pub(super) fn proxied(proxied: Proxied, route: &Route) -> Self {
         Self {
             status: proxied.status,
             headers: proxied.headers,

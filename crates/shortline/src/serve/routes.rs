@@ -3,6 +3,7 @@
 //! Only the file has routes: a flag could not say which route it is for. A route with a table
 //! `gate` asks a gate when its requests may go to the backends.
 
+pub mod cache;
 pub mod fastcgi;
 mod gates;
 pub mod keys;
@@ -12,10 +13,12 @@ mod values;
 
 use shortline_tls::names::Pattern;
 use shortline_web::proxy::{HttpVersion, UpstreamAddress, UpstreamOptions};
+use shortline_web::response_cache::ResponseCacheOptions;
 
 use crate::gate::settings::RouteGate;
+use cache::CacheTable;
 use fastcgi::{FastCgiKeys, ProgramSettings};
-pub use gates::{GateStatus, OpenRoutes};
+pub use gates::{CacheStatus, GateStatus, OpenRoutes};
 use keys::RouteKeys;
 
 /// A route as it is used.
@@ -29,6 +32,8 @@ pub struct RouteSettings {
     gate: Option<RouteGate>,
     /// The programs that the backends run, if they speak FastCGI.
     programs: Option<ProgramSettings>,
+    /// What is kept of its responses, if it is to be.
+    cache: Option<ResponseCacheOptions>,
 }
 
 /// The routes of a site. Those of other sites are `known`.
@@ -59,6 +64,7 @@ pub fn resolve<'a>(
             path,
             label,
             programs,
+            cache: keys.cache.clone().map(CacheTable::resolve),
             upstream: keys.options(),
         };
         route.refuse_idle_authorities()?;

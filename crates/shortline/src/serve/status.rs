@@ -1,15 +1,16 @@
 //! What `shortline serve` serves at its admin endpoint: the live page at `/`, `/status`, `/history` and `/metrics`.
 
+use http::StatusCode;
 use serde::Serialize;
 use shortline_link::LinkSnapshot;
 use shortline_web::comparison::Figures;
 use shortline_web::server::ServerSnapshot;
 
 use super::certificates::CertificatesStatus;
-use super::routes::GateStatus;
+use super::routes::{CacheStatus, GateStatus};
 use super::{metrics, page};
 use crate::history::History;
-use shortline_daemon::admin::{Page, Pages};
+use shortline_daemon::admin::{Asker, Later, Page, Pages};
 
 /// Everything the endpoint shows.
 #[derive(Clone, Debug, Serialize)]
@@ -26,6 +27,8 @@ pub struct Status {
     pub server: ServerSnapshot,
     /// What fair sharing among clients would have given.
     pub comparison: Option<Figures>,
+    /// The caches of routes.
+    pub caches: Vec<CacheStatus>,
     /// The gates before routes.
     pub gates: Vec<GateStatus>,
     /// The certificates that an authority issues.
@@ -84,6 +87,8 @@ pub struct StatusPages {
     pub status: Box<dyn Fn() -> Status + Send + Sync>,
     /// The last minutes.
     pub history: History<Sample>,
+    /// Forgets what is kept of a URL, and says how many responses that were.
+    pub purge: Box<dyn Fn(&str) -> usize + Send + Sync>,
 }
 
 impl Pages for StatusPages {
@@ -102,5 +107,28 @@ impl Pages for StatusPages {
             "/metrics" => Some(Page::metrics(metrics::render(&status()))),
             _ => None,
         }
+    }
+
+    /// `/purge`, with a URL on each line.
+    fn post(&self, path: &str, body: String, _asker: Asker) -> Option<Later> {
+        if path != "/purge" {
+            return None;
+        }
+        let urls = body.lines().map(str::trim).filter(|url| !url.is_empty());
+        let is_url = |url: &str| url.starts_with("http://") || url.starts_with("https://");
+        let page = match urls.clone().find(|url| !is_url(url)) {
+            Some(other) => Page::line(
+                StatusCode::BAD_REQUEST,
+                format!(
+                    "`{}` is no URL: send one a line, such as https://example.org/blog/*",
+                    other.escape_debug()
+                ),
+            ),
+            None => {
+                let purged: usize = urls.map(|url| (self.purge)(url)).sum();
+                Page::line(StatusCode::OK, format!("purged {purged}"))
+            }
+        };
+        Some(Box::pin(std::future::ready(page)))
     }
 }

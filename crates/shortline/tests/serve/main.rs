@@ -24,6 +24,7 @@ mod page;
 mod pebble;
 mod php;
 mod process;
+mod response_cache;
 mod root;
 mod routes;
 mod rules;

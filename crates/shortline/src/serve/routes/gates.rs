@@ -15,6 +15,7 @@ use shortline_web::proxy::UpstreamAddress;
 use shortline_web::proxy::admission::Admission;
 use shortline_web::proxy::routes::{Route, Routes};
 use shortline_web::proxy::upstream::Upstream;
+use shortline_web::response_cache::{ResponseCache, ResponseCacheOptions, ResponseCacheSnapshot};
 
 use super::RouteSettings;
 use crate::gate::series::{Series, TYPES_MAX_DEFAULT};
@@ -27,6 +28,24 @@ pub struct OpenRoutes {
     /// Which requests go where, for each site.
     pub routes: Vec<Routes>,
     gates: Vec<OpenGate>,
+    caches: Vec<OpenCache>,
+}
+
+/// The cache of a route at one moment.
+#[derive(Clone, Debug, Serialize)]
+pub struct CacheStatus {
+    /// The route: its path, behind the name of its site if that has one.
+    pub route: String,
+    /// Its state.
+    #[serde(flatten)]
+    pub state: ResponseCacheSnapshot,
+}
+
+/// The cache of a route, which a reload keeps if its settings stay.
+#[derive(Clone)]
+struct OpenCache {
+    label: String,
+    cache: Arc<ResponseCache>,
 }
 
 /// A gate of some routes at one moment.
@@ -83,8 +102,58 @@ impl OpenRoutes {
             admission: gate
                 .map(|gate| self.admission(route, gate, before))
                 .transpose()?,
+            cache: route
+                .cache
+                .as_ref()
+                .map(|options| self.cache(route, options, before)),
             ..Route::new(route.path.clone(), upstream)
         })
+    }
+
+    fn cache(
+        &mut self,
+        route: &RouteSettings,
+        options: &ResponseCacheOptions,
+        before: &Self,
+    ) -> Arc<ResponseCache> {
+        let known = before
+            .caches
+            .iter()
+            .find(|known| known.label == route.label);
+        let cache = known
+            .filter(|known| known.cache.options == *options)
+            .map_or_else(
+                || ResponseCache::new(options.clone()),
+                |known| Arc::clone(&known.cache),
+            );
+        self.caches.push(OpenCache {
+            label: route.label.clone(),
+            cache: Arc::clone(&cache),
+        });
+        cache
+    }
+
+    /// The state of its caches now.
+    pub fn caches(&self) -> Vec<CacheStatus> {
+        let caches = self.caches.iter();
+        caches
+            .map(|open| CacheStatus {
+                route: open.label.clone(),
+                state: open.cache.snapshot(),
+            })
+            .collect()
+    }
+
+    /// Forgets the responses of a URL; with a star at its end, of all that begin so. Returns how many that were.
+    pub fn purge(&self, url: &str) -> usize {
+        let (url, with_all_below) = match url.strip_suffix('*') {
+            Some(beginning) => (beginning, true),
+            None => (url, false),
+        };
+        let caches = self.caches.iter();
+        caches
+            .map(|open| open.cache.purge(url, with_all_below))
+            .sum()
     }
 
     /// The state of its gates now.

@@ -9,6 +9,7 @@ use shortline_web::proxy::UpstreamAddress;
 use shortline_web::proxy::UpstreamOptions;
 
 use super::super::super::gate::options::GateOptions;
+use super::cache::CacheTable;
 use super::fastcgi::FastCgiKeys;
 use super::values::{self, HeadSize, HealthPath, HttpKey, RoutePath, Time};
 
@@ -42,6 +43,7 @@ pub struct RouteKeys {
     health_every: Option<Time>,
     trust_forwarded: Option<bool>,
     pub(super) fastcgi: Option<FastCgiKeys>,
+    pub(super) cache: Option<CacheTable>,
     pub(super) gate: Option<Box<GateOptions>>,
 }
 

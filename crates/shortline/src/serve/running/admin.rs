@@ -55,27 +55,34 @@ impl Running {
         let server = Arc::clone(&self.server);
         let log = Arc::clone(&self.log);
         let routes = Arc::clone(&self.routes);
+        let purged = Arc::clone(&self.routes);
         let listens = Arc::clone(&self.listens);
         let kept = self.kept.clone();
         let started = self.started;
         self.server.compare().map_err(CommandError::failure)?;
-        let status = move || Status {
+        let of_routes = move || {
+            let routes = routes.lock();
+            (routes.caches(), routes.gates())
+        };
+        let told = move |(caches, gates)| Status {
             version: env!("CARGO_PKG_VERSION"),
             uptime_seconds: started.elapsed().as_secs_f64(),
             listen: listens.lock().clone(),
             link: server.link_snapshot(),
             server: server.snapshot(),
             comparison: server.comparison(),
-            gates: routes.lock().gates(),
+            caches,
+            gates,
             certificates: kept.status(),
             access_log_dropped_total: log.lock().as_ref().map_or(0, |log| log.dropped_total()),
             warnings: shortline_daemon::warnings::last(),
         };
-        let status = Arc::new(status);
+        let status = Arc::new(move || told(of_routes()));
         let sampled = Arc::clone(&status);
         let pages = StatusPages {
             history: History::start(started, move |_| sampled().sample()),
             status: Box::new(move || status()),
+            purge: Box::new(move |url| purged.lock().purge(url)),
         };
         let hosts = Hosts::new(options.host.as_deref().unwrap_or_default());
         let answering = socket

@@ -8,6 +8,7 @@
 //! | [`sockets`] | listening sockets: bound here, or handed over by systemd |
 //! | [`admin`] | the endpoint that tells how the server does: pages and Prometheus text |
 //! | [`access_log`], [`log_line`] | a line for each response, written by a thread of its own; what the line has |
+//! | [`otlp`], `spans` | where spans of requests are exported to, and what exports them (feature `otel`) |
 //! | [`warnings`] | the last warnings and errors of the log |
 //! | [`estimates`] | what a gate has learnt, kept in a file over a restart |
 #![forbid(unsafe_code)]
@@ -19,6 +20,9 @@ pub mod file;
 pub mod given;
 pub mod keys;
 pub mod log_line;
+pub mod otlp;
 pub mod process;
 pub mod sockets;
+#[cfg(feature = "otel")]
+pub mod spans;
 pub mod warnings;

@@ -103,6 +103,7 @@ pub mod testing {
             tls: None,
             request_id: "0123456789abcdef0123456789abcdef".to_owned(),
             trace_id: None,
+            span: None,
             status: 200,
             body_bytes: 512,
             fields: FieldValues {

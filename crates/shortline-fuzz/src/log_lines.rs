@@ -54,6 +54,7 @@ fn record(format: &LineFormat, sent: &[u8]) -> AccessRecord {
         tls: None,
         request_id: text,
         trace_id: None,
+        span: None,
         status: 200,
         body_bytes: 0,
         fields: FieldValues {

@@ -90,6 +90,7 @@ impl HttpRelay {
             clients: Clients::default(),
             link: Arc::clone(&link),
             tells_request_id: false,
+            sampling: None,
         };
         Ok(Self {
             server: Server::new(settings, config.access_log),

@@ -111,7 +111,8 @@ impl Account {
                 .settings
                 .clients
                 .trusts(self.connection.peer);
-            self.identity = Some(Identity::of(headers, is_trusted));
+            let sampling = self.connection.settings.sampling;
+            self.identity = Some(Identity::of(headers, is_trusted, sampling));
         }
     }
 
@@ -199,6 +200,7 @@ impl Account {
             tls: tls.and_then(|version| version.as_str()),
             request_id: identity.map_or_else(String::new, |identity| identity.id.to_string()),
             trace_id: identity.and_then(|identity| Some(identity.trace.as_ref()?.trace_id())),
+            span: identity.and_then(|identity| identity.span),
             status: self.status,
             body_bytes: self.body_bytes,
             fields: logged.fields,

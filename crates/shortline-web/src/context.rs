@@ -19,6 +19,7 @@ use crate::identity::Identity;
 use crate::ledger::{Ledger, SiteRow};
 use crate::limits::Limits;
 use crate::sites::{SiteNumber, Sites};
+use crate::trace_context::Sampling;
 use crate::watch::{Registry, Watch};
 use shortline_base::throttle::Throttle;
 
@@ -34,6 +35,8 @@ pub struct Settings {
     pub link: Arc<Link>,
     /// Whether each response tells the id of its request (`X-Request-Id`).
     pub tells_request_id: bool,
+    /// Which spans are recorded, if the access log exports any.
+    pub sampling: Option<Sampling>,
 }
 
 /// [`Settings`] in force.
@@ -50,6 +53,8 @@ pub struct Active {
     pub disk: Arc<Disk>,
     /// Whether each response tells the id of its request.
     pub tells_request_id: bool,
+    /// Which spans are recorded, if any are exported.
+    pub sampling: Option<Sampling>,
     /// Where the ledger counts what each site answers.
     site_rows: Vec<SiteRow>,
 }
@@ -126,6 +131,7 @@ impl Active {
             clients: settings.clients,
             link: settings.link,
             tells_request_id: settings.tells_request_id,
+            sampling: settings.sampling,
         }
     }
 }

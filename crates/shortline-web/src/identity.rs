@@ -6,6 +6,9 @@
 //! The trace is the field `traceparent` with `tracestate` (W3C Trace Context, level 1): see `trace_context`. A valid
 //! one goes on as it came, whoever sent it. An invalid one is replaced by a new trace, and its `tracestate` is dropped (4.3). A
 //! request without one gets none: this server is not a part of the trace, it passes it on.
+//!
+//! Where spans are exported, the server is a part: the backend gets the same trace with the number of our span, and a request
+//! without a trace begins one. Whether it is recorded a trusted proxy says, and for all others the share that is set.
 
 use std::cell::Cell;
 use std::fmt;
@@ -15,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::trace_context::{TRACEPARENT, TRACESTATE, TraceParent};
+use crate::trace_context::{Sampling, TRACEPARENT, TRACESTATE, TraceParent};
 
 /// The field of the id.
 pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -35,22 +38,61 @@ pub struct RequestId(HeaderValue);
 pub struct Identity {
     /// Its id.
     pub id: RequestId,
-    /// The trace that it belongs to, if the client named one.
+    /// The trace that it belongs to, as the backend gets it.
     pub trace: Option<TraceParent>,
-    /// Whether what the client named is not valid, so that the trace is a new one.
-    is_new_trace: bool,
+    /// Our own part of the trace, if it is recorded.
+    pub span: Option<Span>,
+    /// Whether the client has named a valid trace.
+    is_continued: bool,
+}
+
+/// A part of a trace that is recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// The trace.
+    pub trace: u128,
+    /// Its number.
+    pub span: u64,
+    /// That of the part that it belongs to. `None`: it begins the trace.
+    pub parent: Option<u64>,
 }
 
 impl Identity {
-    /// Of a request with these fields. Its id is kept if it is of a trusted proxy.
-    pub fn of(headers: &HeaderMap, is_trusted: bool) -> Self {
+    /// Of a request with these fields. Its id is kept if it is of a trusted proxy. `sampling` says which spans are recorded,
+    /// if any are exported.
+    pub fn of(headers: &HeaderMap, is_trusted: bool, sampling: Option<Sampling>) -> Self {
         let kept = is_trusted.then(|| RequestId::sent(headers)).flatten();
         let named = headers.contains_key(&TRACEPARENT);
-        let trace = named.then(|| TraceParent::sent(headers)).flatten();
-        Self {
+        let sent = named.then(|| TraceParent::sent(headers)).flatten();
+        let begins = named || sampling.is_some();
+        let trace = sent.or_else(|| begins.then(|| TraceParent::begin(random())));
+        let identity = Self {
             id: kept.unwrap_or_else(RequestId::new),
-            is_new_trace: named && trace.is_none(),
-            trace: trace.or_else(|| named.then(|| TraceParent::begin(random()))),
+            trace,
+            span: None,
+            is_continued: sent.is_some(),
+        };
+        match (sampling, trace) {
+            (Some(sampling), Some(trace)) => identity.with_span(trace, is_trusted, sampling),
+            _ => identity,
+        }
+    }
+
+    fn with_span(self, trace: TraceParent, is_trusted: bool, sampling: Sampling) -> Self {
+        let is_sampled = match self.is_continued && is_trusted {
+            true => trace.is_sampled(),
+            false => sampling.takes(trace.trace()),
+        };
+        // 0 is no number of a span.
+        let span = random() as u64 | 1;
+        Self {
+            trace: Some(trace.child(span, is_sampled)),
+            span: is_sampled.then(|| Span {
+                trace: trace.trace(),
+                span,
+                parent: self.is_continued.then(|| trace.parent()),
+            }),
+            ..self
         }
     }
 
@@ -60,11 +102,12 @@ impl Identity {
             headers.remove(name);
         }
         headers.insert(X_REQUEST_ID, self.id.0.clone());
-        if self.is_new_trace || self.trace.is_none() {
+        if !self.is_continued {
             headers.remove(&TRACESTATE);
         }
-        if self.is_new_trace
-            && let Some(trace) = &self.trace
+        // The field of a later version goes on as it is where nothing is added to it.
+        if let Some(trace) = &self.trace
+            && TraceParent::sent(headers) != Some(*trace)
         {
             headers.insert(TRACEPARENT, trace.field());
         }
@@ -148,7 +191,7 @@ mod tests {
 
     fn told(fields: &[(&'static str, &'static str)], is_trusted: bool) -> HeaderMap {
         let mut headers = headers(fields);
-        Identity::of(&headers, is_trusted).tell(&mut headers);
+        Identity::of(&headers, is_trusted, None).tell(&mut headers);
         headers
     }
 
@@ -217,6 +260,30 @@ mod tests {
             );
             assert!(!told.contains_key("tracestate"));
         }
+    }
+
+    #[test]
+    fn a_span_of_ours_stands_between_client_and_backend() {
+        let sent = headers(&[("traceparent", PARENT), ("tracestate", "a=1")]);
+        let all = Some(Sampling(1_000_000));
+        let identity = Identity::of(&sent, false, all);
+        let mut told = sent.clone();
+        identity.tell(&mut told);
+        let (parent, span) = (TraceParent::sent(&told).unwrap(), identity.span.unwrap());
+        assert_eq!(parent.trace_id(), PARENT[3..35]);
+        assert_eq!(span.parent, Some(0x00f0_67aa_0ba9_02b7));
+        assert_eq!((parent.parent(), parent.is_sampled()), (span.span, true));
+        assert_eq!(text(&told, "tracestate"), "a=1");
+        // Only a trusted proxy says that something is recorded.
+        let none = Some(Sampling(0));
+        assert!(Identity::of(&sent, false, none).span.is_none());
+        assert!(Identity::of(&sent, true, none).span.is_some());
+        // Without a trace one begins.
+        let begun = Identity::of(&HeaderMap::new(), false, all);
+        assert_eq!(begun.span.unwrap().parent, None);
+        let mut told = HeaderMap::new();
+        begun.tell(&mut told);
+        assert!(text(&told, "traceparent").ends_with("-01"));
     }
 
     #[test]

@@ -46,6 +46,7 @@ mod write_through;
 
 pub use clients::Clients;
 pub use context::Settings;
+pub use identity::Span;
 pub use ledger::{NamedTimes, RESPONSE_SECONDS, ResponseCounts, ResponseTimes};
 pub use limits::Limits;
 pub use log::{AccessLog, AccessRecord, BackendRecord, FieldValues, Fields};

@@ -5,6 +5,8 @@ use std::time::{Duration, SystemTime};
 
 use http::{HeaderMap, HeaderName};
 
+use crate::identity::Span;
+
 /// One response, finished or not. Bytes are as the client or the backend sent them.
 #[derive(Clone, Debug)]
 pub struct AccessRecord {
@@ -28,6 +30,8 @@ pub struct AccessRecord {
     pub request_id: String,
     /// The id of the trace that it belongs to.
     pub trace_id: Option<String>,
+    /// Our part of the trace, if it is recorded.
+    pub span: Option<Span>,
     /// The response's status.
     pub status: u16,
     /// Body bytes handed to the connection.
@@ -72,6 +76,14 @@ pub struct Fields {
     pub response: Vec<HeaderName>,
 }
 
+impl Fields {
+    /// No fields.
+    pub const NONE: Self = Self {
+        request: Vec::new(),
+        response: Vec::new(),
+    };
+}
+
 /// Their values, in the same order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldValues {
@@ -85,10 +97,7 @@ pub struct FieldValues {
 pub trait AccessLog: Send + Sync {
     /// The fields that it keeps; none, unless it says otherwise.
     fn fields(&self) -> &Fields {
-        static NONE: Fields = Fields {
-            request: Vec::new(),
-            response: Vec::new(),
-        };
+        static NONE: Fields = Fields::NONE;
         &NONE
     }
 

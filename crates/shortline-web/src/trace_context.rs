@@ -19,6 +19,9 @@ pub const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 const BYTES: usize = 55;
 const DASHES: [usize; 3] = [2, 35, 52];
 
+/// The flag `sampled` (3.2.2.5.1).
+const SAMPLED: u8 = 1;
+
 /// A valid `traceparent`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceParent {
@@ -66,6 +69,30 @@ impl TraceParent {
         }
     }
 
+    /// The same trace, of which `span` is the last part.
+    pub fn child(&self, span: u64, is_sampled: bool) -> Self {
+        Self {
+            trace: self.trace,
+            parent: span,
+            flags: u8::from(is_sampled),
+        }
+    }
+
+    /// The trace's number.
+    pub fn trace(&self) -> u128 {
+        self.trace
+    }
+
+    /// The number of the part that the request comes from.
+    pub fn parent(&self) -> u64 {
+        self.parent
+    }
+
+    /// Whether who sent it may have recorded it.
+    pub fn is_sampled(&self) -> bool {
+        self.flags & SAMPLED != 0
+    }
+
     /// As the value of the field.
     pub fn field(&self) -> HeaderValue {
         let Self {
@@ -80,6 +107,19 @@ impl TraceParent {
     /// The trace's id, as 32 digits.
     pub fn trace_id(&self) -> String {
         format!("{:032x}", self.trace)
+    }
+}
+
+/// Which traces are recorded: this part of all of them, in millionths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sampling(pub u32);
+
+impl Sampling {
+    /// Whether this trace is. The same trace is everywhere.
+    pub fn takes(self, trace: u128) -> bool {
+        // Its last 64 bits are random (Trace Context, level 2, 3.2.2.3.1).
+        let place = u128::from(trace as u64) * 1_000_000 >> 64;
+        place < u128::from(self.0)
     }
 }
 
@@ -139,6 +179,23 @@ mod tests {
         ] {
             assert!(TraceParent::read(later.as_bytes()).is_some(), "{later}");
         }
+    }
+
+    #[test]
+    fn all_none_or_a_part_is_recorded() {
+        let traces = || (0..1000u64).map(|at| u128::from(at.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
+        let taken = |millionths| {
+            traces()
+                .filter(|trace| Sampling(millionths).takes(*trace))
+                .count()
+        };
+        assert_eq!((taken(0), taken(1_000_000)), (0, 1000));
+        assert!((230..270).contains(&taken(250_000)), "{}", taken(250_000));
+        let child = TraceParent::read(VALID.as_bytes()).unwrap().child(7, true);
+        assert_eq!(
+            child.field(),
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000007-01"
+        );
     }
 
     proptest! {

@@ -425,6 +425,7 @@ fn settings(
         clients: Clients::default(),
         link: Arc::clone(link),
         tells_request_id: false,
+        sampling: None,
     };
     (settings, upstream)
 }

@@ -3,6 +3,7 @@
 pub mod acme;
 mod certificates;
 mod handover;
+mod logs;
 mod metrics;
 pub mod options;
 mod ordering;

@@ -60,6 +60,7 @@ impl Front {
             clients: Clients::default(),
             link: link.unwrap(),
             tells_request_id: false,
+            sampling: None,
         };
         let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = socket.local_addr().unwrap();

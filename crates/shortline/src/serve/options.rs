@@ -19,6 +19,7 @@ use shortline_sched::{Aging, Growing, Network, Policy};
 use shortline_daemon::admin::HostName;
 use shortline_daemon::keys::{all_from_text, from_text, some_from_text};
 use shortline_daemon::log_line::LineFormat;
+use shortline_daemon::otlp::{Collector, Share};
 use shortline_daemon::overlay;
 use shortline_tls::names::Pattern;
 
@@ -374,6 +375,16 @@ pub struct LogOptions {
     /// The log and the backend have the id in any case.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     pub send_request_id: Option<bool>,
+    /// Export a span of requests to this OpenTelemetry collector, by OTLP over HTTP, such as http://127.0.0.1:4318
+    ///
+    /// Only a program that was built with the cargo feature `otel` does that.
+    #[arg(long, value_name = "URL")]
+    #[serde(deserialize_with = "some_from_text")]
+    pub otlp: Option<Collector>,
+    /// The part of all traces that is exported, from 0 to 1; what a trusted proxy has recorded is, in any case [default: 0.01]
+    #[arg(long, value_name = "PART")]
+    #[serde(deserialize_with = "some_from_text")]
+    pub otlp_sample: Option<Share>,
 }
 
 /// The uplink's rate as configured.
@@ -460,6 +471,8 @@ overlay!(LogOptions {
     format,
     lines_max,
     send_request_id,
+    otlp,
+    otlp_sample,
 });
 overlay!(LimitOptions {
     connections_max,

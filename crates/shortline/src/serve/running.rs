@@ -10,7 +10,6 @@ mod handing_over;
 use std::collections::HashMap;
 use std::io::Write;
 use std::net::{SocketAddr, TcpListener};
-use std::num::NonZeroUsize;
 use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,8 +18,8 @@ use parking_lot::Mutex;
 use sd_notify::NotifyState;
 use shortline_link::Link;
 use shortline_tls::{Certificate, NamedCertificates};
+use shortline_web::Settings as WebSettings;
 use shortline_web::server::Server;
-use shortline_web::{AccessLog, Settings as WebSettings};
 use tokio::task::JoinHandle;
 
 use admin::Admin;
@@ -28,7 +27,7 @@ use admin::Admin;
 use super::Args;
 use super::certificates::{self, Certificates};
 use super::handover;
-use super::options::LogOptions;
+use super::logs::{self, Logs};
 use super::ports::{self, Port};
 use super::routes::OpenRoutes;
 use super::settings::{self, Settings};
@@ -37,10 +36,8 @@ use super::sockets::{self, Bound};
 use super::start_line;
 use crate::handover::Door;
 use shortline_command::CommandError;
-use shortline_daemon::access_log::LogWriter;
 use shortline_daemon::process::{Instruction, Signals, notify, tell_reload};
 
-const LOG_LINES_MAX: usize = 8192;
 /// How often to check whether the last response of a replaced uplink is gone.
 const RETIRE_EVERY: Duration = Duration::from_secs(1);
 
@@ -106,7 +103,7 @@ struct RunningLink {
 }
 
 /// The current log. The admin endpoint counts its losses.
-type LogInForce = Arc<Mutex<Option<Arc<LogWriter>>>>;
+type LogInForce = Arc<Mutex<Logs>>;
 /// Where the server listens. The admin endpoint shows it.
 type ListensInForce = Arc<Mutex<Vec<String>>>;
 /// The current routes. The admin endpoint shows their gates.
@@ -140,7 +137,7 @@ impl Running {
         admin: Option<TcpListener>,
         door: Option<UnixListener>,
     ) -> Result<Self, CommandError> {
-        let log = open_log(&settings.log)?;
+        let log = Logs::open(&settings.log)?;
         let kept = Certificates::default();
         let named = Arc::new(NamedCertificates::with(kept.beside()));
         let ports = sockets.into_iter().map(|bound| Port::open(bound, &named));
@@ -159,11 +156,12 @@ impl Running {
             clients: settings.clients.clone(),
             link: Arc::clone(&link.link),
             tells_request_id: tells_request_id(&settings),
+            sampling: logs::sampling(&settings.log),
         };
         let path = settings.handover_path.as_deref();
         let door = path.map(|path| Door::open(path, door)).transpose()?;
         let mut running = Self {
-            server: Server::new(web, as_access_log(log.as_ref())),
+            server: Server::new(web, log.access_log()),
             args,
             settings,
             link,
@@ -238,7 +236,7 @@ impl Running {
             .then(|| self.bind_admin(&settings.admin, self.admin_socket()?))
             .transpose()?;
         let log = (settings.log != self.settings.log)
-            .then(|| open_log(&settings.log))
+            .then(|| Logs::open(&settings.log))
             .transpose()?;
         let link = match settings.uplink == self.settings.uplink {
             true => prepare(&self.link.link, &changed.ports).map(|()| None)?,
@@ -268,6 +266,7 @@ impl Running {
             clients: settings.clients.clone(),
             link: Arc::clone(&self.link.link),
             tells_request_id: tells_request_id(&settings),
+            sampling: logs::sampling(&settings.log),
         });
         self.settings = settings;
         changed.announce(&self.ports);
@@ -280,17 +279,13 @@ impl Running {
     }
 
     /// Switches to a new log. Without one, reopens the old log's file.
-    fn exchange_log(&self, new: Option<Option<Arc<LogWriter>>>) {
+    fn exchange_log(&self, new: Option<Logs>) {
         match new {
             Some(log) => {
-                self.server.set_access_log(as_access_log(log.as_ref()));
+                self.server.set_access_log(log.access_log());
                 *self.log.lock() = log;
             }
-            None => {
-                if let Some(log) = &*self.log.lock() {
-                    log.reopen();
-                }
-            }
+            None => self.log.lock().reopen(),
         }
     }
 
@@ -305,7 +300,7 @@ impl Running {
         };
         // The last holder of the log writes what is left of it.
         self.server.set_access_log(None);
-        *self.log.lock() = None;
+        *self.log.lock() = Logs::default();
         closed
     }
 }
@@ -395,19 +390,6 @@ fn same_routes(settings: &Settings, before: &Settings) -> bool {
     routes.eq(before.sites.iter().map(|site| &site.routes))
 }
 
-fn open_log(options: &LogOptions) -> Result<Option<Arc<LogWriter>>, CommandError> {
-    let lines_max = options.lines_max.map_or(LOG_LINES_MAX, NonZeroUsize::get);
-    let path = options.access.as_deref();
-    let format = options.format.clone().unwrap_or_default();
-    path.map(|path| LogWriter::open(path, format, lines_max))
-        .transpose()
-        .map_err(CommandError::failure)
-}
-
 fn tells_request_id(settings: &Settings) -> bool {
     settings.log.send_request_id.unwrap_or(false)
-}
-
-fn as_access_log(log: Option<&Arc<LogWriter>>) -> Option<Arc<dyn AccessLog>> {
-    log.map(|log| Arc::clone(log) as Arc<dyn AccessLog>)
 }

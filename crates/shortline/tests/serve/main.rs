@@ -31,5 +31,7 @@ mod rules;
 mod seeing;
 mod signals;
 mod sites;
+#[cfg(feature = "otel")]
+mod spans;
 mod systemd;
 mod tls;

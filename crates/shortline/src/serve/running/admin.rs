@@ -74,7 +74,7 @@ impl Running {
             caches,
             gates,
             certificates: kept.status(),
-            access_log_dropped_total: log.lock().as_ref().map_or(0, |log| log.dropped_total()),
+            access_log_dropped_total: log.lock().dropped_total(),
             warnings: shortline_daemon::warnings::last(),
         };
         let status = Arc::new(move || told(of_routes()));

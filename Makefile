@@ -38,6 +38,7 @@ test-long: setup h2spec pebble
 	cargo build --release --locked -p shortline -p shortline-lab
 	$(BINARY) lab kernel build || echo "test-long: without a kernel of its own W1 in virtual time is skipped"
 	SHORTLINE_HOSTILE_CLIENTS=2000 scripts/test --profile test-long -- --include-ignored
+	cargo test --no-default-features --features otel -p shortline --test serve -- spans
 	scripts/instructions
 	scripts/fuzz 60
 	$(BINARY) lab simulate server --from $$(date +%s)000 --seconds 1800

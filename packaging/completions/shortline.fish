@@ -76,6 +76,8 @@ complete -c shortline -n "__fish_shortline_using_subcommand serve" -l log-format
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l access-log-lines-max -d 'The most log lines that wait for the disk; further ones are dropped and counted [default: 8192]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l send-request-id -d 'Tell the client the id of its request in each response, in X-Request-Id [default: false]' -r -f -a "true\t''
 false\t''"
+complete -c shortline -n "__fish_shortline_using_subcommand serve" -l otlp -d 'Export a span of requests to this OpenTelemetry collector, by OTLP over HTTP, such as http://127.0.0.1:4318' -r
+complete -c shortline -n "__fish_shortline_using_subcommand serve" -l otlp-sample -d 'The part of all traces that is exported, from 0 to 1; what a trusted proxy has recorded is, in any case [default: 0.01]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l connections-max -d 'The most open connections; further ones wait in the kernel [default: 20000]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l connections-per-address-max -d 'The most open connections of one address; further ones are closed [default: 4096]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l header-size-max -d 'The largest head of a request, from 8KiB to 1MiB [default: 8KiB]' -r

@@ -118,7 +118,7 @@ impl Sampling {
     /// Whether this trace is. The same trace is everywhere.
     pub fn takes(self, trace: u128) -> bool {
         // Its last 64 bits are random (Trace Context, level 2, 3.2.2.3.1).
-        let place = u128::from(trace as u64) * 1_000_000 >> 64;
+        let place = (u128::from(trace as u64) * 1_000_000) >> 64;
         place < u128::from(self.0)
     }
 }

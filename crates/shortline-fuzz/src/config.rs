@@ -19,6 +19,7 @@ mod serve {
         pub mod cache;
         pub mod fastcgi;
         pub mod keys;
+        mod upstreams;
         mod values;
     }
     pub mod sites {

@@ -137,7 +137,7 @@ impl Clients {
 
 /// The value of the cookie called `name` (RFC 6265, 5.4). The first one counts; an empty value is
 /// none.
-fn cookie_value<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a [u8]> {
+pub fn cookie_value<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a [u8]> {
     let fields = headers.get_all(header::COOKIE).iter();
     let mut pairs = fields.flat_map(|field| field.as_bytes().split(|&byte| byte == b';'));
     pairs.find_map(|pair| {

@@ -5,7 +5,12 @@
 //! |---|---|
 //! | [`routes`] | which requests are proxied, and where to |
 //! | [`admission`] | when a request may go to its backend: a trait, which the gate implements |
-//! | [`upstream`] | which of several backends, and which of them are up |
+//! | [`upstream`] | several backends for the same requests |
+//! | `choice` | which of them gets a request |
+//! | `affinity` | what ties a request to one of them |
+//! | `condition` | which of them are up |
+//! | `resolve` | the addresses of hosts with a name |
+//! | `retries` | how often a second one is asked |
 //! | `pool` | connections to one backend, kept alive |
 //! | `http2` | requests as streams of a connection in HTTP/2 |
 //! | `sender` | connections that carry one request at a time |
@@ -30,6 +35,9 @@
 
 mod address;
 pub mod admission;
+mod affinity;
+mod choice;
+mod condition;
 mod error;
 mod exchange;
 pub mod fastcgi;
@@ -39,7 +47,9 @@ mod options;
 mod places;
 mod pool;
 mod relay;
+mod resolve;
 mod response;
+mod retries;
 pub mod routes;
 mod sender;
 mod tls;
@@ -57,9 +67,13 @@ use http_body::Body;
 use hyper::upgrade::Upgraded;
 
 pub use address::{AddressError, UpstreamAddress};
-pub use options::{HttpVersion, UpstreamOptions};
+pub use affinity::{KeyOf, StickyCookie};
+pub use choice::Standing;
+pub use condition::HealthOptions;
+pub use options::{BackendOptions, HttpVersion, UpstreamOptions};
 pub use pool::BackendSnapshot;
 pub use relay::Relayed;
+pub use retries::RetryLimit;
 pub use trail::{AtBackend, Trail};
 pub use tunnel::tunnel;
 pub use upload::{ContinueWanted, Http2Body, Received};
@@ -123,6 +137,10 @@ pub async fn ask(
         secure: connection.secure,
         trust: upstream.options.trust_forwarded,
     };
+    let wish = affinity::wish(&upstream.options, &head.headers, || {
+        let clients = &connection.settings.clients;
+        clients.asks(connection.peer, None, &head.headers).address
+    });
     let method = head.method.clone();
     let upgrade = head::upgrade_asked(&head);
     let body = RequestBody::new(body, &head, &held, &upstream.options)?;
@@ -133,9 +151,17 @@ pub async fn ask(
     let body_bytes = body.size_hint().exact();
     let head = head::to_backend(head, body_bytes, upgrade.as_ref(), &forwarding);
     let request = Request::from_parts(head, body);
-    let answer = exchange::exchange(upstream, connection.worker, client, request, trail).await?;
+    let answer =
+        exchange::exchange(upstream, connection.worker, client, wish, request, trail).await?;
     trail.is_answered();
-    proxied(answer, &method, upgrade, held, recorder).await
+    let id = answer.ending.backend().id();
+    // Only this client gets the cookie: what the recorder keeps for others has been taken before.
+    let cookie = affinity::cookie(&upstream.options, wish, id, connection.secure);
+    let mut proxied = proxied(answer, &method, upgrade, held, recorder).await?;
+    if let Some(cookie) = cookie {
+        proxied.headers.append(header::SET_COOKIE, cookie);
+    }
+    Ok(proxied)
 }
 
 /// The body with its length, which FastCGI needs before it (RFC 3875, 4.1.2).

@@ -396,9 +396,9 @@ fn settings(
         file_bytes_max: KEPT_BYTES_MAX,
         ..CacheOptions::default()
     };
-    let backend = |host: &str, port| UpstreamAddress::Tcp {
-        host: host.to_owned(),
-        port,
+    let backend = |host: &str, port| {
+        let host = host.to_owned();
+        UpstreamAddress::Tcp { host, port }.into()
     };
     let upstream = Upstream::open(UpstreamOptions {
         backends: vec![

@@ -3,7 +3,7 @@
 //!
 //! | what happened | the request is |
 //! |---|---|
-//! | no connection to a backend | sent to the next; each is tried once |
+//! | no connection to a backend | sent to the next, as long as there are not too many retries; each is tried once |
 //! | the connection was found closed before any of the request was written | sent on a new one, or else to the next backend |
 //! | a reused connection was closed before a byte of the response came | sent on a new one if its method is idempotent (RFC 9110 9.2.2) and it has no body, or else to the next backend |
 //! | the backend says that it has not processed the request (HTTP/2, `GOAWAY`) | sent on a new connection, or else to the next backend |
@@ -20,6 +20,7 @@ use http::{Method, Request, Response, header};
 use http_body::Body;
 use tokio::time::Instant;
 
+use super::choice::Wish;
 use super::error::ProxyError;
 use super::error::UploadError;
 use super::fastcgi::Call;
@@ -54,6 +55,7 @@ pub async fn exchange(
     upstream: &Arc<Upstream>,
     worker: usize,
     client: u128,
+    wish: Wish,
     mut request: Request<RequestBody>,
     trail: &mut Trail,
 ) -> Result<Answer, ProxyError> {
@@ -67,7 +69,14 @@ pub async fn exchange(
     let upgrade = request.headers().contains_key(header::UPGRADE);
     let mut tried = Vec::new();
     let mut failure = ProxyError::NoneUp;
-    while let Some(backend) = upstream.pick(&tried) {
+    upstream.has_request();
+    while let Some(backend) = &upstream.pick(&tried, wish) {
+        if !tried.is_empty() {
+            if !upstream.may_retry() {
+                break;
+            }
+            backend.retried();
+        }
         let outstanding = backend.begin();
         trail.turns_to(backend);
         let error = match connected(trail, backend.connection(worker, client, upgrade)).await {
@@ -142,7 +151,7 @@ impl Attempt {
             }
             request = match (unanswered.request, again) {
                 (Some(request), _) if unanswered.refused => {
-                    let backend = backend.address().to_string();
+                    let backend = backend.label().to_owned();
                     return Ok(Sent::Unsent(request, ProxyError::StreamRefused { backend }));
                 }
                 // A fresh connection has no excuse to fail.
@@ -197,7 +206,7 @@ fn given_up(backend: &Backend, upload: &Upload, wait: Wait) -> ProxyError {
     backend.failed();
     upload.abandon(UploadError::Abandoned);
     ProxyError::Late {
-        backend: backend.address().to_string(),
+        backend: backend.label().to_owned(),
     }
 }
 
@@ -241,9 +250,14 @@ impl Ending {
         if self.upload.failure().is_none() {
             let backend = self.outstanding.backend();
             backend.failed();
-            self.upstream.log_broken_off(backend.address(), reason);
+            self.upstream.log_broken_off(backend.label(), reason);
         }
         self.upload.abandon(UploadError::Abandoned);
+    }
+
+    /// The backend that has answered.
+    pub fn backend(&self) -> &Backend {
+        self.outstanding.backend()
     }
 
     /// Keeps the connection for the next exchange, once it is ready.

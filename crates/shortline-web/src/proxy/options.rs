@@ -1,11 +1,54 @@
 //! What an operator configures about backends and the exchanges with them.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use http::uri::PathAndQuery;
 
-use super::address::UpstreamAddress;
+use super::address::{AddressError, UpstreamAddress};
+use super::affinity::{KeyOf, StickyCookie};
+use super::condition::HealthOptions;
+use super::retries::RetryLimit;
+
+/// The weight of a backend that is given none.
+const WEIGHT_DEFAULT: u32 = 1;
+
+/// One of several backends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BackendOptions {
+    /// Where it is.
+    pub address: UpstreamAddress,
+    /// Its share of the requests, relative to the others'. With 0 it gets only requests that name
+    /// it. Default 1.
+    pub weight: u32,
+    /// Whether it is asked only if no other works. Default: no.
+    pub backup: bool,
+    /// As [`UpstreamOptions::connections_max`], for this backend.
+    pub connections_max: Option<usize>,
+    /// What the cookie of a client calls it. Default: a digest of its address.
+    pub id: Option<String>,
+}
+
+impl FromStr for BackendOptions {
+    type Err = AddressError;
+
+    fn from_str(text: &str) -> Result<Self, AddressError> {
+        text.parse::<UpstreamAddress>().map(Self::from)
+    }
+}
+
+impl From<UpstreamAddress> for BackendOptions {
+    fn from(address: UpstreamAddress) -> Self {
+        Self {
+            address,
+            weight: WEIGHT_DEFAULT,
+            backup: false,
+            connections_max: None,
+            id: None,
+        }
+    }
+}
 
 /// The version of HTTP that backends are spoken to in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,10 +63,19 @@ pub enum HttpVersion {
 }
 
 /// Backends and the limits of exchanges with them, with sound defaults.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct UpstreamOptions {
-    /// Where they are.
-    pub backends: Vec<UpstreamAddress>,
+    /// The backends.
+    pub backends: Vec<BackendOptions>,
+    /// The key of a request, by which it gets its backend. Default: none, the least busy gets it.
+    pub hash_by: Option<KeyOf>,
+    /// The cookie that keeps a client at its backend. Default: none.
+    pub sticky_cookie: Option<StickyCookie>,
+    /// How many requests may be tried at another backend.
+    pub retries: RetryLimit,
+    /// How often hosts with a name are looked up; each of their addresses is then a backend. Default:
+    /// for each new connection, as one backend.
+    pub resolve_every: Option<Duration>,
     /// The file (PEM) of the authorities that sign the certificates of TLS backends. `None`: those
     /// of the system. Default: none.
     pub authorities: Option<PathBuf>,
@@ -67,12 +119,10 @@ pub struct UpstreamOptions {
     /// Bytes of all responses together that wait for the client. Beyond it, each response holds
     /// only what was read at once. Default 64 MiB.
     pub buffers_bytes_max: usize,
-    /// Failures in a row that make a backend doubtful. Default 3.
-    pub failures_max: u32,
-    /// How long it stays doubtful. Default 10 s.
-    pub down_time: Duration,
-    /// The path of the health check, if there is one. Any answer other than 2xx or 3xx takes the
-    /// backend out.
+    /// When a backend counts as up.
+    pub health: HealthOptions,
+    /// The path of the health check, if there is one. It fails with any answer other than 2xx or
+    /// 3xx.
     pub health_path: Option<PathAndQuery>,
     /// The interval of the health check, and the time it has to answer. Default 5 s.
     pub health_every: Duration,
@@ -83,7 +133,12 @@ pub struct UpstreamOptions {
 impl UpstreamOptions {
     /// Whether the backends speak FastCGI.
     pub fn speak_fastcgi(&self) -> bool {
-        self.backends.iter().any(UpstreamAddress::speaks_fastcgi)
+        self.addresses().any(UpstreamAddress::speaks_fastcgi)
+    }
+
+    /// Where the backends are.
+    pub fn addresses(&self) -> impl Iterator<Item = &UpstreamAddress> + Clone {
+        self.backends.iter().map(|backend| &backend.address)
     }
 }
 
@@ -91,6 +146,10 @@ impl Default for UpstreamOptions {
     fn default() -> Self {
         Self {
             backends: Vec::new(),
+            hash_by: None,
+            sticky_cookie: None,
+            retries: RetryLimit::default(),
+            resolve_every: None,
             authorities: None,
             http: HttpVersion::Auto,
             streams_max: 100,
@@ -109,8 +168,7 @@ impl Default for UpstreamOptions {
             response_fields_max: 100,
             buffer_bytes_max: 256 * 1024,
             buffers_bytes_max: 64 * 1024 * 1024,
-            failures_max: 3,
-            down_time: Duration::from_secs(10),
+            health: HealthOptions::default(),
             health_path: None,
             health_every: Duration::from_secs(5),
             trust_forwarded: false,

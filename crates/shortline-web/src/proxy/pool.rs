@@ -1,4 +1,4 @@
-//! One backend: the connections to it, kept alive between requests, and whether it seems to be up.
+//! One backend: the connections to it, kept alive between requests, and what is known of it.
 //!
 //! A request needs a place ([`Places`]), of which there are `connections_max`.
 //!
@@ -11,52 +11,42 @@
 //! time opens another connection, and the others wait for it. The place is free again when the
 //! response has ended.
 
+mod dial;
 mod lease;
+mod snapshot;
 
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
-use serde::Serialize;
 use shortline_base::clock::now_ns;
-use shortline_base::world::{self, Stream};
-use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 
 use super::address::UpstreamAddress;
+use super::choice::{Candidate, ONE, name_of};
+use super::condition::{Change, Condition};
 use super::error::ProxyError;
 use super::fastcgi::Complaints;
 use super::http2;
-use super::options::{HttpVersion, UpstreamOptions};
+use super::options::{BackendOptions, HttpVersion, UpstreamOptions};
 use super::places::{Place, Places};
 use super::tls::{Connector, Offer};
 pub use lease::Lease;
-
-/// A backend at one moment.
-#[derive(Clone, Debug, Serialize)]
-pub struct BackendSnapshot {
-    /// Where it is.
-    pub address: String,
-    /// Whether it seems to be up.
-    pub up: bool,
-    /// Requests under way.
-    pub outstanding: usize,
-    /// Open connections.
-    pub connections_open: usize,
-    /// How many of them have no request.
-    pub connections_idle: usize,
-    /// Connections opened since the start.
-    pub connections_total: u64,
-    /// Requests sent to it, retries included.
-    pub requests_total: u64,
-    /// How many of them it failed.
-    pub failures_total: u64,
-}
+pub use snapshot::BackendSnapshot;
 
 /// A backend; see the module's text.
 pub struct Backend {
-    address: UpstreamAddress,
+    own: BackendOptions,
+    /// One of the addresses of its host, if they are backends of their own.
+    at: Option<IpAddr>,
+    /// What messages call it.
+    label: String,
+    /// What the cookie of a client calls it.
+    id: String,
+    /// The same as a number.
+    name: u64,
     /// Set if the address asks for TLS.
     tls: Option<Connector>,
     options: Arc<UpstreamOptions>,
@@ -69,24 +59,12 @@ pub struct Backend {
     /// Whether it has chosen HTTP/1.1 where both were offered.
     prefers_http1: AtomicBool,
     places: Arc<Places>,
+    condition: Mutex<Condition>,
     outstanding: AtomicUsize,
-    failures_in_a_row: AtomicU32,
-    down_until_ns: AtomicU64,
-    probe_failed: AtomicBool,
     connections_total: AtomicU64,
     requests_total: AtomicU64,
+    retries_total: AtomicU64,
     failures_total: AtomicU64,
-}
-
-/// How likely a backend is to answer, best first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Standing {
-    /// Works as far as is known.
-    Up,
-    /// Its last requests failed. It is asked only if no other backend is left.
-    Doubtful,
-    /// Its health check fails. It is not asked.
-    Down,
 }
 
 struct Idle {
@@ -98,15 +76,31 @@ struct Idle {
 pub struct Outstanding(Arc<Backend>);
 
 impl Backend {
-    /// The backend at `address`.
+    /// A backend, or one address of its host.
     pub fn new(
-        address: UpstreamAddress,
+        own: BackendOptions,
+        at: Option<IpAddr>,
         tls: Option<Connector>,
         options: &Arc<UpstreamOptions>,
     ) -> Arc<Self> {
-        let complaints = Complaints::new(address.to_string());
+        let label = match at {
+            Some(at) => format!("{} ({at})", own.address),
+            None => own.address.to_string(),
+        };
+        let digest = format!("{:016x}", name_of(label.as_bytes()));
+        let id = match (&own.id, at) {
+            (Some(id), None) => id.clone(),
+            (Some(id), Some(_)) => format!("{id}.{digest}"),
+            (None, _) => digest,
+        };
+        let complaints = Complaints::new(label.clone());
+        let connections_max = own.connections_max.unwrap_or(options.connections_max);
         Arc::new(Self {
-            address,
+            own,
+            at,
+            name: name_of(id.as_bytes()),
+            id,
+            label,
             tls,
             options: Arc::clone(options),
             complaints: Arc::new(complaints),
@@ -114,13 +108,12 @@ impl Backend {
             shared: Mutex::default(),
             opening: tokio::sync::Mutex::default(),
             prefers_http1: AtomicBool::new(false),
-            places: Places::new(options.connections_max),
+            places: Places::new(connections_max),
+            condition: Mutex::default(),
             outstanding: AtomicUsize::new(0),
-            failures_in_a_row: AtomicU32::new(0),
-            down_until_ns: AtomicU64::new(0),
-            probe_failed: AtomicBool::new(false),
             connections_total: AtomicU64::new(0),
             requests_total: AtomicU64::new(0),
+            retries_total: AtomicU64::new(0),
             failures_total: AtomicU64::new(0),
         })
     }
@@ -200,7 +193,7 @@ impl Backend {
 
     /// The versions of HTTP to ask for.
     fn offer(&self, upgrade: bool) -> Offer {
-        match (&self.address, self.options.http) {
+        match (&self.own.address, self.options.http) {
             (UpstreamAddress::FastCgiTcp { .. } | UpstreamAddress::FastCgiUnix(_), _) => {
                 Offer::Http1
             }
@@ -216,7 +209,7 @@ impl Backend {
         timeout(self.options.connect_time_max, place)
             .await
             .map_err(|_elapsed| ProxyError::Busy {
-                backend: self.address.to_string(),
+                backend: self.label.clone(),
             })
     }
 
@@ -258,7 +251,11 @@ impl Backend {
             .map_err(|e| self.unreachable(e))?;
         self.connections_total.fetch_add(1, Ordering::Relaxed);
         if !is_http2 {
-            let complaints = self.address.speaks_fastcgi().then_some(&self.complaints);
+            let complaints = self
+                .own
+                .address
+                .speaks_fastcgi()
+                .then_some(&self.complaints);
             return Lease::alone(stream, worker, place, &self.options, complaints).await;
         }
         let secure = self.tls.is_some();
@@ -275,42 +272,9 @@ impl Backend {
 
     fn unreachable(&self, source: io::Error) -> ProxyError {
         ProxyError::Connect {
-            backend: self.address.to_string(),
+            backend: self.label.clone(),
             source,
         }
-    }
-
-    /// Opens a socket. The second value is whether it is HTTP/2.
-    async fn open(&self, offer: Offer) -> io::Result<(Box<dyn Stream>, bool)> {
-        let is_http2 = offer == Offer::Http2;
-        if let UpstreamAddress::Tcp { host, port } | UpstreamAddress::H2c { host, port } =
-            &self.address
-            && let Some(connecting) = world::connect(host, *port)
-        {
-            return Ok((connecting.await?, is_http2));
-        }
-        Ok(match (&self.address, &self.tls) {
-            (UpstreamAddress::Unix(path) | UpstreamAddress::FastCgiUnix(path), _) => {
-                (Box::new(UnixStream::connect(path).await?), is_http2)
-            }
-            (UpstreamAddress::Tls { host, port }, Some(tls)) => {
-                let stream = open_tcp(host, *port).await?;
-                let (stream, chosen) = tls.connect(host, stream, offer).await?;
-                if is_http2 && !chosen {
-                    return Err(http2::is_not_http2("its TLS does not offer it"));
-                }
-                (Box::new(stream), chosen)
-            }
-            (UpstreamAddress::Tls { .. }, None) => {
-                return Err(io::Error::other("TLS was not set up"));
-            }
-            (
-                UpstreamAddress::Tcp { host, port }
-                | UpstreamAddress::H2c { host, port }
-                | UpstreamAddress::FastCgiTcp { host, port },
-                _,
-            ) => (Box::new(open_tcp(host, *port).await?), is_http2),
-        })
     }
 
     /// Keeps a connection for the next request, once its exchange is over. A stream of HTTP/2 ends.
@@ -371,81 +335,89 @@ impl Backend {
         self.outstanding.load(Ordering::Acquire)
     }
 
-    /// Its address, for messages.
+    /// What messages call it.
+    pub fn label(&self) -> &str {
+        &self.label
+    }
+
+    /// Its address.
     pub fn address(&self) -> &UpstreamAddress {
-        &self.address
+        &self.own.address
+    }
+
+    /// Whether this is what the operator says of it.
+    pub fn is(&self, own: &BackendOptions) -> bool {
+        self.own == *own
+    }
+
+    /// The address of its host, if that is a backend of its own.
+    pub fn at(&self) -> Option<IpAddr> {
+        self.at
+    }
+
+    /// What the cookie of a client calls it.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Counts a request that was tried elsewhere before.
+    pub fn retried(&self) {
+        self.retries_total.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Notes that it has answered.
     pub fn succeeded(&self) {
-        if self.failures_in_a_row.load(Ordering::Relaxed) > 0 {
-            self.failures_in_a_row.store(0, Ordering::Relaxed);
-            if self.down_until_ns.swap(0, Ordering::Relaxed) > 0 {
-                tracing::info!("{}: answers again", self.address);
-            }
-        }
+        let change = self.condition.lock().succeeded(now_ns());
+        self.log(change, "");
     }
 
     /// Notes that it has not answered, through no fault of the client.
     pub fn failed(&self) {
         self.failures_total.fetch_add(1, Ordering::Relaxed);
-        let failures = self.failures_in_a_row.fetch_add(1, Ordering::Relaxed) + 1;
-        if failures >= self.options.failures_max {
-            let down_ns = self.options.down_time.as_nanos() as u64;
-            let before = self
-                .down_until_ns
-                .swap(now_ns() + down_ns, Ordering::Relaxed);
-            if before == 0 {
-                tracing::warn!("{}: {failures} requests in a row failed", self.address);
-            }
-        }
+        let change = self.condition.lock().failed(now_ns(), &self.options.health);
+        self.log(change, "");
     }
 
     /// Notes the result of its health check.
     pub fn probed(&self, health: Result<(), String>) {
-        let was_down = self.probe_failed.swap(health.is_err(), Ordering::Relaxed);
-        match health {
-            Ok(()) => {
-                if was_down {
-                    tracing::info!("{}: up again, says its health check", self.address);
-                }
-                self.succeeded();
-            }
-            Err(reason) if !was_down => {
-                tracing::warn!("{}: down, says its health check: {reason}", self.address);
-            }
-            Err(_) => {}
+        let options = &self.options.health;
+        let change = self
+            .condition
+            .lock()
+            .probed(health.is_ok(), now_ns(), options);
+        self.log(change, health.as_ref().err().map_or("", String::as_str));
+        if health.is_ok() {
+            self.succeeded();
         }
     }
 
-    /// How likely it is to answer now.
-    pub fn standing(&self) -> Standing {
-        if self.probe_failed.load(Ordering::Relaxed) {
-            Standing::Down
-        } else if self.down_until_ns.load(Ordering::Relaxed) > now_ns() {
-            Standing::Doubtful
-        } else {
-            Standing::Up
+    fn log(&self, change: Option<Change>, reason: &str) {
+        let label = &self.label;
+        match change {
+            None => {}
+            Some(Change::Doubtful(failures)) => {
+                tracing::warn!("{label}: {failures} requests in a row failed");
+            }
+            Some(Change::AnswersAgain) => tracing::info!("{label}: answers again"),
+            Some(Change::Out) => tracing::warn!("{label}: down, says its health check: {reason}"),
+            Some(Change::Back) => tracing::info!("{label}: up again, says its health check"),
         }
     }
 
-    /// Its state now.
-    pub fn snapshot(&self) -> BackendSnapshot {
-        let streams: Vec<usize> = self.shared.lock().iter().map(|one| one.streams()).collect();
-        let shared_idle = streams.iter().filter(|streams| **streams == 0).count();
-        let connections_idle = self.idle.lock().len() + shared_idle;
-        // A place is a connection of HTTP/1.1 or a stream of HTTP/2.
-        let of_http1 = self.places.taken().saturating_sub(streams.iter().sum());
-        let shared_busy = streams.len() - shared_idle;
-        BackendSnapshot {
-            address: self.address.to_string(),
-            up: self.standing() == Standing::Up,
+    /// What is known of it at this time.
+    pub fn candidate(&self, tried: bool, now_ns: u64) -> Candidate {
+        let condition = self.condition.lock();
+        Candidate {
+            name: self.name,
+            tried,
+            standing: condition.standing(now_ns),
+            backup: self.own.backup,
+            weight: condition.weight(
+                u64::from(self.own.weight) * ONE,
+                now_ns,
+                &self.options.health,
+            ),
             outstanding: self.outstanding(),
-            connections_open: of_http1 + shared_busy + connections_idle,
-            connections_idle,
-            connections_total: self.connections_total.load(Ordering::Relaxed),
-            requests_total: self.requests_total.load(Ordering::Relaxed),
-            failures_total: self.failures_total.load(Ordering::Relaxed),
         }
     }
 }
@@ -461,10 +433,4 @@ impl Drop for Outstanding {
     fn drop(&mut self) {
         self.0.outstanding.fetch_sub(1, Ordering::AcqRel);
     }
-}
-
-async fn open_tcp(host: &str, port: u16) -> io::Result<TcpStream> {
-    let stream = TcpStream::connect((host, port)).await?;
-    stream.set_nodelay(true)?;
-    Ok(stream)
 }

@@ -128,7 +128,7 @@ impl Trail {
         let backend = self.turned_to.as_ref();
         tracing::warn!(
             route = route.path,
-            backend = backend.map(|(backend, _)| backend.address().to_string()),
+            backend = backend.map(|(backend, _)| backend.label()),
             status = status.as_u16(),
             reason,
             wait_ms = self.waited.map(ms),

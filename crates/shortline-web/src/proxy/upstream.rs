@@ -1,26 +1,27 @@
-//! Several backends that can answer the same requests: which one gets the next.
-//!
-//! The backend with the fewest requests under way gets it; backends with equally few take turns. A
-//! backend whose last requests failed is passed over for a while (passive check). One whose health
-//! check fails is not asked until the check succeeds again (active check, if a path for it is
-//! given).
+//! Several backends that can answer the same requests. `choice` says which one gets the next, `condition`
+//! which of them work.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::net::IpAddr;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use http::header::{self, HeaderValue};
 use http::uri::{PathAndQuery, Uri};
 use http::{HeaderMap, Request};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use tokio::time::Instant;
 
 use super::address::UpstreamAddress;
+use super::choice::{Turns, Wish, choose};
 use super::error::with_sources;
-use super::options::UpstreamOptions;
-use super::pool::{Backend, BackendSnapshot, Standing};
+use super::options::{BackendOptions, UpstreamOptions};
+use super::pool::{Backend, BackendSnapshot};
+use super::resolve::keep_resolved;
+use super::retries::Retries;
 use super::tls::Connector;
 use super::upload::RequestBody;
+use shortline_base::clock::now_ns;
 use shortline_base::throttle::Throttle;
 use shortline_tls::TlsError;
 
@@ -31,8 +32,10 @@ const KEEP_EVERY: Duration = Duration::from_secs(1);
 pub struct Upstream {
     /// The limits.
     pub options: Arc<UpstreamOptions>,
-    backends: Vec<Arc<Backend>>,
-    turn: AtomicUsize,
+    tls: Option<Connector>,
+    backends: RwLock<Vec<Arc<Backend>>>,
+    turns: Mutex<Turns>,
+    retries: Mutex<Retries>,
     buffered_bytes: Arc<AtomicUsize>,
     failures: Mutex<Throttle>,
 }
@@ -52,32 +55,43 @@ impl Upstream {
     fn new(options: UpstreamOptions) -> Result<Arc<Self>, TlsError> {
         let options = Arc::new(options);
         let has_tls = |address| matches!(address, &UpstreamAddress::Tls { .. });
-        let tls = options.backends.iter().any(has_tls);
+        let tls = options.addresses().any(has_tls);
         let tls = tls.then(|| Connector::new(options.authorities.as_deref()));
         let tls = tls.transpose()?;
         let backends = options.backends.iter().cloned();
+        let backends = backends.map(|own| Backend::new(own, None, tls.clone(), &options));
         Ok(Arc::new(Self {
-            backends: backends
-                .map(|address| Backend::new(address, tls.clone(), &options))
-                .collect(),
+            backends: RwLock::new(backends.collect()),
             options,
-            turn: AtomicUsize::new(0),
+            tls,
+            turns: Mutex::default(),
+            retries: Mutex::default(),
             buffered_bytes: Arc::default(),
             failures: Mutex::default(),
         }))
     }
 
-    /// The backend for the next try. None of `tried` is taken.
-    pub fn pick(&self, tried: &[Arc<Backend>]) -> Option<&Arc<Backend>> {
-        let count = self.backends.len();
-        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
-        (0..count)
-            .map(|at| &self.backends[turn.wrapping_add(at) % count])
-            .filter(|backend| !tried.iter().any(|known| Arc::ptr_eq(known, backend)))
-            .map(|backend| ((backend.standing(), backend.outstanding()), backend))
-            .filter(|((standing, _), _)| *standing < Standing::Down)
-            .min_by_key(|(rank, _)| *rank)
-            .map(|(_, backend)| backend)
+    /// The backend for the next try of a request. None of `tried` is taken.
+    pub fn pick(&self, tried: &[Arc<Backend>], wish: Wish) -> Option<Arc<Backend>> {
+        let backends = self.backends.read();
+        let now_ns = now_ns();
+        let was_tried = |backend| tried.iter().any(|known| Arc::ptr_eq(known, backend));
+        let candidates = backends.iter();
+        let candidates = candidates.map(|backend| backend.candidate(was_tried(backend), now_ns));
+        let candidates: Vec<_> = candidates.collect();
+        let chosen = choose(&candidates, wish, &mut self.turns.lock());
+        chosen.map(|at| Arc::clone(&backends[at]))
+    }
+
+    /// Counts a request.
+    pub fn has_request(&self) {
+        self.retries.lock().request(now_ns());
+    }
+
+    /// Counts that a request is tried at another backend, if that is allowed.
+    pub fn may_retry(&self) -> bool {
+        let limit = self.options.retries;
+        self.retries.lock().may_retry(now_ns(), limit)
     }
 
     /// Bytes of all responses that wait for clients.
@@ -92,19 +106,42 @@ impl Upstream {
     }
 
     /// Logs a response that was reset at the client because its backend did not send all of it.
-    pub fn log_broken_off(&self, backend: &UpstreamAddress, reason: &str) {
+    pub fn log_broken_off(&self, backend: &str, reason: &str) {
         if let Some(untold) = self.may_log_failure() {
-            let backend = backend.to_string();
             tracing::warn!(backend, reason, untold, "a response broke off");
+        }
+    }
+
+    /// Makes the addresses of a host backends of their own. Those that stay are kept. Must be called
+    /// inside a runtime.
+    pub fn set_addresses(&self, own: &BackendOptions, addresses: &[IpAddr]) {
+        let is_new = |known: &[Arc<Backend>], at: IpAddr| {
+            !known.iter().any(|one| one.is(own) && one.at() == Some(at))
+        };
+        let mut backends = self.backends.write();
+        let new = addresses.iter().filter(|at| is_new(&backends, **at));
+        let new: Vec<_> = new
+            .map(|at| Backend::new(own.clone(), Some(*at), self.tls.clone(), &self.options))
+            .collect();
+        let stays =
+            |one: &Arc<Backend>| !one.is(own) || one.at().is_some_and(|at| addresses.contains(&at));
+        backends.retain(stays);
+        new.iter().for_each(|backend| self.check(backend));
+        backends.extend(new);
+    }
+
+    /// Begins the health check of a backend, if there is one.
+    fn check(&self, backend: &Arc<Backend>) {
+        if let Some(path) = &self.options.health_path {
+            let every = self.options.health_every;
+            tokio::spawn(probe(Arc::downgrade(backend), path.clone(), every));
         }
     }
 
     /// The state of its backends now.
     pub fn snapshot(&self) -> Vec<BackendSnapshot> {
-        self.backends
-            .iter()
-            .map(|backend| backend.snapshot())
-            .collect()
+        let backends = self.backends.read();
+        backends.iter().map(|backend| backend.snapshot()).collect()
     }
 }
 
@@ -112,12 +149,11 @@ impl Upstream {
 async fn keep(upstream: Weak<Upstream>) {
     let mut ticks = tokio::time::interval(KEEP_EVERY);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    if let Some(upstream) = upstream.upgrade()
-        && let Some(path) = &upstream.options.health_path
-    {
-        for backend in &upstream.backends {
-            let every = upstream.options.health_every;
-            tokio::spawn(probe(Arc::downgrade(backend), path.clone(), every));
+    if let Some(known) = upstream.upgrade() {
+        let backends = known.backends.read();
+        backends.iter().for_each(|backend| known.check(backend));
+        if let Some(every) = known.options.resolve_every {
+            tokio::spawn(keep_resolved(Weak::clone(&upstream), every));
         }
     }
     loop {
@@ -125,9 +161,8 @@ async fn keep(upstream: Weak<Upstream>) {
         let Some(upstream) = upstream.upgrade() else {
             return;
         };
-        upstream.backends.iter().for_each(|backend| {
-            backend.close_idle();
-        });
+        let backends = upstream.backends.read();
+        backends.iter().for_each(|backend| backend.close_idle());
     }
 }
 
@@ -174,6 +209,7 @@ async fn health(backend: &Backend, path: &PathAndQuery) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use super::super::condition::HealthOptions;
     use super::*;
 
     fn upstream(count: u16) -> Arc<Upstream> {
@@ -182,17 +218,20 @@ mod tests {
             port,
         };
         Upstream::new(UpstreamOptions {
-            backends: (1..=count).map(address).collect(),
-            failures_max: 1,
+            backends: (1..=count).map(|port| address(port).into()).collect(),
+            health: HealthOptions {
+                failures_max: 1,
+                ..HealthOptions::default()
+            },
             ..UpstreamOptions::default()
         })
         .unwrap()
     }
 
     fn picked(upstream: &Upstream) -> usize {
-        let backend = upstream.pick(&[]).unwrap();
-        let is_it = |known: &Arc<Backend>| Arc::ptr_eq(known, backend);
-        upstream.backends.iter().position(is_it).unwrap()
+        let backend = upstream.pick(&[], Wish::default()).unwrap();
+        let is_it = |known: &Arc<Backend>| Arc::ptr_eq(known, &backend);
+        upstream.backends.read().iter().position(is_it).unwrap()
     }
 
     #[test]
@@ -202,25 +241,27 @@ mod tests {
             [picked(&upstream), picked(&upstream), picked(&upstream)],
             [0, 1, 2]
         );
-        let _first = upstream.backends[0].begin();
-        let second = upstream.backends[1].begin();
+        let backends = upstream.backends.read().clone();
+        let _first = backends[0].begin();
+        let second = backends[1].begin();
         assert_eq!([picked(&upstream), picked(&upstream)], [2, 2]);
         drop(second);
-        let _third = upstream.backends[2].begin();
+        let _third = backends[2].begin();
         assert_eq!(picked(&upstream), 1);
     }
 
     #[test]
     fn a_doubtful_backend_is_asked_last_and_a_down_one_never() {
         let upstream = upstream(2);
-        upstream.backends[0].failed();
+        let backends = upstream.backends.read().clone();
+        backends[0].failed();
         assert_eq!([picked(&upstream), picked(&upstream)], [1, 1]);
-        upstream.backends[1].probed(Err("away".to_owned()));
+        backends[1].probed(Err("away".to_owned()));
         assert_eq!(picked(&upstream), 0);
-        let tried = [Arc::clone(&upstream.backends[0])];
-        assert!(upstream.pick(&tried).is_none());
-        upstream.backends[0].succeeded();
-        upstream.backends[1].probed(Ok(()));
+        let tried = [Arc::clone(&backends[0])];
+        assert!(upstream.pick(&tried, Wish::default()).is_none());
+        backends[0].succeeded();
+        backends[1].probed(Ok(()));
         let mut both = [picked(&upstream), picked(&upstream)];
         both.sort_unstable();
         assert_eq!(both, [0, 1]);

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use shortline_link::{Link, LinkConfig, LinkMode};
-use shortline_web::proxy::UpstreamAddress;
 use shortline_web::proxy::routes::{Route, Routes};
 use shortline_web::proxy::upstream::Upstream;
 use shortline_web::proxy::{BackendSnapshot, UpstreamOptions};
@@ -35,10 +34,7 @@ impl Front {
         let mut options = UpstreamOptions {
             backends: backends
                 .iter()
-                .map(|address| UpstreamAddress::Tcp {
-                    host: address.ip().to_string(),
-                    port: address.port(),
-                })
+                .map(|address| address.to_string().parse().unwrap())
                 .collect(),
             ..UpstreamOptions::default()
         };
@@ -83,15 +79,22 @@ impl Front {
     /// connection is back in the pool.
     pub fn wait_until_idle(&self) {
         wait_for("the connections to be kept", || {
-            let backend = self.backend();
-            let idle = backend.connections_idle == backend.connections_open;
-            (idle && backend.outstanding == 0).then_some(())
+            let is_idle = |backend: &BackendSnapshot| {
+                let idle = backend.connections_idle == backend.connections_open;
+                idle && backend.outstanding == 0
+            };
+            self.backends().iter().all(is_idle).then_some(())
         });
     }
 
     /// The server's view of its first backend.
     pub fn backend(&self) -> BackendSnapshot {
-        self.server.snapshot().backends.remove(0)
+        self.backends().remove(0)
+    }
+
+    /// The server's view of all of them.
+    pub fn backends(&self) -> Vec<BackendSnapshot> {
+        self.server.snapshot().backends
     }
 }
 

@@ -29,6 +29,7 @@ struct Observed {
     reset: Mutex<Option<Reason>>,
     sent_bytes: AtomicUsize,
     go: Notify,
+    ended: AtomicUsize,
 }
 
 type Exchange = (Request<RecvStream>, SendResponse<Bytes>);
@@ -71,6 +72,7 @@ where
                             streams.fetch_sub(1, Ordering::SeqCst);
                         });
                     }
+                    seen.ended.fetch_add(1, Ordering::SeqCst);
                 });
             }
         });
@@ -397,4 +399,27 @@ fn a_backend_that_gives_no_sign_of_life_is_left() {
         options.ping_every = Some(Duration::from_millis(50));
     });
     assert_eq!(get(front.address, "/", "").status, 502);
+}
+
+#[test]
+fn an_idle_connection_is_closed_in_time_and_all_are_with_the_server() {
+    let (address, seen) = backend(100, echo);
+    let ended = |count| {
+        let seen = Arc::clone(&seen);
+        wait_for("the end of a connection", move || {
+            (seen.ended.load(Ordering::SeqCst) == count).then_some(())
+        });
+    };
+    let short = front(&[address], |options| {
+        options.idle_connection_time_max = Duration::from_millis(50);
+    });
+    assert_eq!(get(short.address, "/", "").status, 200);
+    ended(1);
+    wait_for("an empty pool", || {
+        (short.backend().connections_open == 0).then_some(())
+    });
+    let long = front(&[address], |_| ());
+    assert_eq!(get(long.address, "/", "").status, 200);
+    drop(long);
+    ended(2);
 }

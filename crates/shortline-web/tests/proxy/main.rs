@@ -5,6 +5,7 @@
 
 mod backend;
 mod bodies;
+mod choosing;
 mod client;
 mod exchanges;
 mod faults;

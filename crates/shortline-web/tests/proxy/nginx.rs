@@ -79,10 +79,13 @@ impl Nginx {
 
     fn over_tls(&self, host: &str, authorities: Option<&str>, http: HttpVersion) -> Front {
         Front::with(&[], |options| {
-            options.backends = vec![UpstreamAddress::Tls {
-                host: host.to_owned(),
-                port: self.tls_address.port(),
-            }];
+            options.backends = vec![
+                UpstreamAddress::Tls {
+                    host: host.to_owned(),
+                    port: self.tls_address.port(),
+                }
+                .into(),
+            ];
             options.authorities = authorities.map(|name| self.folder.path().join(name));
             options.http = http;
         })
@@ -218,10 +221,13 @@ fn a_certificate_that_is_not_the_backends_is_a_bad_gateway() {
     }
     // TLS to a port without TLS.
     let front = Front::with(&[], |options| {
-        options.backends = vec![UpstreamAddress::Tls {
-            host: "localhost".to_owned(),
-            port: nginx.address.port(),
-        }];
+        options.backends = vec![
+            UpstreamAddress::Tls {
+                host: "localhost".to_owned(),
+                port: nginx.address.port(),
+            }
+            .into(),
+        ];
         options.authorities = Some(nginx.folder.path().join("cert.pem"));
     });
     assert_eq!(get(front.address, "/tls", "").status, 502);

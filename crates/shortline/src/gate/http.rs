@@ -11,8 +11,7 @@ use shortline_gate::http::{HttpConfig, HttpError, HttpRelay};
 use shortline_link::LinkConfig;
 use shortline_tls::Certificate;
 use shortline_web::Limits;
-use shortline_web::proxy::UpstreamAddress;
-use shortline_web::proxy::UpstreamOptions;
+use shortline_web::proxy::{BackendOptions, UpstreamOptions};
 use shortline_web::server::ALPN;
 use tokio::net::TcpListener;
 
@@ -89,11 +88,12 @@ impl HttpFront {
 /// One backend, or several separated by commas.
 fn http_upstream(settings: &Settings) -> Result<UpstreamOptions, CommandError> {
     let addresses = settings.upstream.split(',').map(str::trim);
-    let backends = addresses.map(str::parse::<UpstreamAddress>);
-    let backends: Vec<UpstreamAddress> = backends
+    let backends = addresses.map(str::parse::<BackendOptions>);
+    let backends: Vec<BackendOptions> = backends
         .collect::<Result<_, _>>()
         .map_err(CommandError::usage)?;
-    if let Some(backend) = backends.iter().find(|backend| backend.speaks_fastcgi()) {
+    let mut addresses = backends.iter().map(|backend| &backend.address);
+    if let Some(backend) = addresses.find(|backend| backend.speaks_fastcgi()) {
         return Err(CommandError::usage(format!(
             "upstream {backend}: FastCGI needs the folder of its programs: give it a [[route]] of `shortline serve`, \
              which may have a gate"

@@ -300,6 +300,11 @@ fn backends(page: &mut Text, backends: &[BackendSnapshot]) {
         of(backends, |backend| u8::from(backend.up)),
     );
     page.gauge_of(
+        "backend_weight",
+        "Its weight now: less than in the configuration after it has come back.",
+        of(backends, |backend| backend.weight),
+    );
+    page.gauge_of(
         "backend_requests",
         "Requests under way at it.",
         of(backends, |backend| backend.outstanding),
@@ -313,6 +318,11 @@ fn backends(page: &mut Text, backends: &[BackendSnapshot]) {
         "backend_requests_total",
         "Requests sent to it, including retries.",
         of(backends, |backend| backend.requests_total),
+    );
+    page.counter_of(
+        "backend_retries_total",
+        "Requests sent to it that another server did not answer.",
+        of(backends, |backend| backend.retries_total),
     );
     page.counter_of(
         "backend_failures_total",

@@ -9,6 +9,7 @@ mod gates;
 pub mod keys;
 #[cfg(test)]
 mod tests;
+mod upstreams;
 mod values;
 
 use shortline_tls::names::Pattern;
@@ -57,6 +58,8 @@ pub fn resolve<'a>(
         let programs = programs(&keys, &label)?;
         let gate = keys.gate.as_deref();
         let of_http2 = keys.of_http2();
+        keys.refuse_idle()
+            .map_err(|why| format!("route {label}: {why}"))?;
         let route = RouteSettings {
             gate: gate
                 .map(|options| RouteGate::resolve(&label, options))
@@ -121,7 +124,7 @@ impl RouteSettings {
     /// with the version.
     fn refuse_other_version(&self, of_http2: Option<&str>) -> Result<(), String> {
         let options = &self.upstream;
-        let mut backends = options.backends.iter();
+        let mut backends = options.addresses();
         if options.http == HttpVersion::One
             && let Some(other) = backends.find(|one| matches!(one, UpstreamAddress::H2c { .. }))
         {
@@ -143,7 +146,7 @@ impl RouteSettings {
             _ => options.http == HttpVersion::Two,
         };
         match of_http2 {
-            Some(key) if !options.backends.iter().any(has_http2) => Err(format!(
+            Some(key) if !options.addresses().any(has_http2) => Err(format!(
                 "route {}: {key}: is for servers with HTTP/2: give upstream = [\"h2c://host:port\"] or \
                  http = \"2\", or leave it out",
                 self.label
@@ -154,7 +157,7 @@ impl RouteSettings {
 
     fn refuse_idle_authorities(&self) -> Result<(), String> {
         let has_tls = |backend: &UpstreamAddress| matches!(backend, UpstreamAddress::Tls { .. });
-        if self.upstream.authorities.is_some() && !self.upstream.backends.iter().any(has_tls) {
+        if self.upstream.authorities.is_some() && !self.upstream.addresses().any(has_tls) {
             return Err(format!(
                 "route {}: upstream-ca: is for servers with TLS: give upstream = \
                  [\"https://host:port\"], or leave it out",

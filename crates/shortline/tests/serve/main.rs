@@ -29,6 +29,7 @@ mod root;
 mod routes;
 mod rules;
 mod seeing;
+mod servers;
 mod signals;
 mod sites;
 #[cfg(feature = "otel")]

@@ -168,7 +168,8 @@ impl OpenRoutes {
         settings: &RouteGate,
         before: &Self,
     ) -> Result<Arc<dyn Admission>, String> {
-        let backends = &route.upstream.backends;
+        let backends: Vec<_> = route.upstream.addresses().cloned().collect();
+        let backends = &backends;
         let index = match self.gates.iter().position(|gate| gate.is_before(backends)) {
             Some(known) => known,
             None => {
@@ -238,13 +239,15 @@ pub fn refuse_two_of_a_backend<'a>(
     let Some(gate) = &new.gate else {
         return Ok(());
     };
-    let backends = &new.upstream.backends;
+    let addresses =
+        |route: &RouteSettings| -> Vec<_> { route.upstream.addresses().cloned().collect() };
+    let backends = addresses(new);
     for route in routes {
         let Some(known) = &route.gate else { continue };
-        let others = &route.upstream.backends;
+        let others = addresses(route);
         let shared = backends.iter().find(|backend| others.contains(backend));
         let Some(shared) = shared else { continue };
-        if known != gate || !is_same(others, backends) {
+        if known != gate || !is_same(&others, &backends) {
             return Err(format!(
                 "route {}: gate: {shared} is behind the gate of route {}, too: give both routes the \
                  same upstream and the same gate",

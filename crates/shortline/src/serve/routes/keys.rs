@@ -1,25 +1,27 @@
 //! The keys of a `[[route]]`, as the file has them.
 
+use std::net::IpAddr;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 
 use serde::Deserialize;
 use shortline_sched::units::Size;
-use shortline_web::proxy::UpstreamAddress;
-use shortline_web::proxy::UpstreamOptions;
+use shortline_web::proxy::{
+    HealthOptions, RetryLimit, StickyCookie, UpstreamAddress, UpstreamOptions,
+};
 
 use super::super::super::gate::options::GateOptions;
 use super::cache::CacheTable;
 use super::fastcgi::FastCgiKeys;
-use super::values::{self, HeadSize, HealthPath, HttpKey, RoutePath, Time};
+use super::upstreams::{CookieName, HashBy, Share, Upstreams};
+use super::values::{HeadSize, HealthPath, HttpKey, RoutePath, Time};
 
 /// A route as the file has it.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct RouteKeys {
     pub(super) path: RoutePath,
-    #[serde(deserialize_with = "values::backends")]
-    upstream: Vec<UpstreamAddress>,
+    upstream: Upstreams,
     upstream_ca: Option<PathBuf>,
     http: Option<HttpKey>,
     streams_max: Option<NonZeroUsize>,
@@ -41,6 +43,14 @@ pub struct RouteKeys {
     down_time: Option<Time>,
     health_path: Option<HealthPath>,
     health_every: Option<Time>,
+    health_fall: Option<NonZeroU32>,
+    health_rise: Option<NonZeroU32>,
+    slow_start: Option<Time>,
+    hash_by: Option<HashBy>,
+    sticky_cookie: Option<CookieName>,
+    retries_share_max: Option<Share>,
+    retries_min: Option<u32>,
+    resolve_every: Option<Time>,
     trust_forwarded: Option<bool>,
     pub(super) fastcgi: Option<FastCgiKeys>,
     pub(super) cache: Option<CacheTable>,
@@ -56,13 +66,69 @@ impl RouteKeys {
 
     /// Whether the servers speak FastCGI.
     pub(super) fn speaks_fastcgi(&self) -> bool {
-        self.upstream.iter().any(UpstreamAddress::speaks_fastcgi)
+        self.addresses().any(UpstreamAddress::speaks_fastcgi)
     }
 
     /// Whether some of the servers do, and some do not.
     pub(super) fn speaks_both(&self) -> bool {
         let speaks_http = |backend: &UpstreamAddress| !backend.speaks_fastcgi();
-        self.speaks_fastcgi() && self.upstream.iter().any(speaks_http)
+        self.speaks_fastcgi() && self.addresses().any(speaks_http)
+    }
+
+    fn addresses(&self) -> impl Iterator<Item = &UpstreamAddress> {
+        self.upstream.0.iter().map(|one| &one.address)
+    }
+
+    /// Refuses keys that are of no use without another.
+    ///
+    /// # Errors
+    /// Names the key and what would be right.
+    pub(super) fn refuse_idle(&self) -> Result<(), String> {
+        let of_check = self.health_fall.map(|_| "health-fall");
+        if let Some(key) = of_check.or(self.health_rise.map(|_| "health-rise"))
+            && self.health_path.is_none()
+        {
+            return Err(format!(
+                "{key}: is for a health check: give health-path, such as \"/health\", or leave it out"
+            ));
+        }
+        if self.sticky_cookie.is_none() && self.upstream.0.iter().any(|one| one.id.is_some()) {
+            return Err(
+                "upstream: id: is what a cookie calls the server: give sticky-cookie = \"NAME\", or leave \
+                 it out"
+                    .to_owned(),
+            );
+        }
+        if self.resolve_every.is_some() && !self.addresses().any(has_host_name) {
+            return Err(
+                "resolve-every: is for hosts with a name: give upstream = [\"app.internal:9000\"], or leave \
+                 it out"
+                    .to_owned(),
+            );
+        }
+        Ok(())
+    }
+
+    fn health(&self, defaults: &HealthOptions) -> HealthOptions {
+        let time = |given: &Option<Time>, default| given.as_ref().map_or(default, |time| time.0);
+        let count = |given: Option<NonZeroU32>, default| given.map_or(default, NonZeroU32::get);
+        HealthOptions {
+            failures_max: count(self.failures_max, defaults.failures_max),
+            down_time: time(&self.down_time, defaults.down_time),
+            fall: count(self.health_fall, defaults.fall),
+            rise: count(self.health_rise, defaults.rise),
+            slow_start: time(&self.slow_start, defaults.slow_start),
+        }
+    }
+
+    fn retries(&self, defaults: RetryLimit) -> RetryLimit {
+        RetryLimit {
+            share: self
+                .retries_share_max
+                .as_ref()
+                .map_or(defaults.share, |share| share.0),
+            least: self.retries_min.unwrap_or(defaults.least),
+        }
     }
 
     /// The options of the backends.
@@ -82,7 +148,12 @@ impl RouteKeys {
         let held = self.fastcgi.as_ref().and_then(FastCgiKeys::held_size_max);
         let count = |given: Option<NonZeroUsize>, default| given.map_or(default, NonZeroUsize::get);
         UpstreamOptions {
-            backends: self.upstream,
+            health: self.health(&defaults.health),
+            retries: self.retries(defaults.retries),
+            backends: self.upstream.0,
+            hash_by: self.hash_by.map(|by| by.0),
+            sticky_cookie: self.sticky_cookie.map(|name| StickyCookie(name.0)),
+            resolve_every: self.resolve_every.map(|time| time.0),
             authorities: self.upstream_ca,
             http: self.http.map_or(defaults.http, |http| http.0),
             streams_max: count(self.streams_max, defaults.streams_max),
@@ -109,13 +180,15 @@ impl RouteKeys {
             response_fields_max: count(self.response_fields_max, defaults.response_fields_max),
             buffer_bytes_max: bytes(self.buffer_size_max, defaults.buffer_bytes_max),
             buffers_bytes_max: bytes(self.buffers_size_max, defaults.buffers_bytes_max),
-            failures_max: self
-                .failures_max
-                .map_or(defaults.failures_max, NonZeroU32::get),
-            down_time: time(self.down_time, defaults.down_time),
             health_path: self.health_path.map(|path| path.0),
             health_every: time(self.health_every, defaults.health_every),
             trust_forwarded: self.trust_forwarded.unwrap_or(defaults.trust_forwarded),
         }
     }
+}
+
+fn has_host_name(address: &UpstreamAddress) -> bool {
+    address
+        .host()
+        .is_some_and(|host| host.parse::<IpAddr>().is_err())
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use http::uri::PathAndQuery;
 use serde::{Deserialize, Deserializer, de};
 use shortline_sched::units::{Size, Span};
-use shortline_web::proxy::{HttpVersion, UpstreamAddress};
+use shortline_web::proxy::HttpVersion;
 
 /// hyper's parser needs this much.
 const HEAD_BYTES_MIN: u64 = 8 << 10;
@@ -93,19 +93,11 @@ impl TryFrom<Size> for HeadSize {
     }
 }
 
-/// The addresses of the servers, at least one.
+/// Reads a value that is a text.
 ///
 /// # Errors
-/// What is wrong with an address, or that there is none.
-pub fn backends<'de, D: Deserializer<'de>>(source: D) -> Result<Vec<UpstreamAddress>, D::Error> {
-    let texts = Vec::<String>::deserialize(source)?;
-    if texts.is_empty() {
-        return Err(de::Error::custom(ValueError::NoBackend));
-    }
-    texts.iter().map(|text| parsed(text)).collect()
-}
-
-fn parsed<T: FromStr<Err: fmt::Display>, E: de::Error>(text: &str) -> Result<T, E> {
+/// What is wrong with it.
+pub fn parsed<T: FromStr<Err: fmt::Display>, E: de::Error>(text: &str) -> Result<T, E> {
     text.parse().map_err(E::custom)
 }
 
@@ -155,7 +147,4 @@ pub enum ValueError {
     /// Too little for a head.
     #[error("{0} is out of range: must be 8KiB or more")]
     HeadSize(Size),
-    /// No backends.
-    #[error("no backend: give one at least, such as upstream = [\"127.0.0.1:9000\"]")]
-    NoBackend,
 }

@@ -91,7 +91,7 @@ impl Sender {
     /// Sends a request, and waits for the head of its response.
     ///
     /// # Errors
-    /// [`Unanswered`]
+    /// `Unanswered`
     pub async fn send(&self, request: Request<RequestBody>) -> Result<Response<Body>, Unanswered> {
         let cut_short = |request: Option<Request<RequestBody>>| Unanswered {
             request: request.map(Box::new),

@@ -2,10 +2,10 @@
 //!
 //! | part | what it does |
 //! |---|---|
-//! | [`combined`] | the default |
-//! | [`json`] | an object for each response |
-//! | [`template`] | a format of one's own, with the names that nginx's `log_format` has |
-//! | [`text`] | escaping and dates, for all three |
+//! | `combined` | the default |
+//! | `json` | an object for each response |
+//! | `template` | a format of one's own, with the names that nginx's `log_format` has |
+//! | `text` | escaping and dates, for all three |
 
 mod combined;
 mod json;

@@ -10,7 +10,7 @@
 //!
 //! Both times are from the complete request on; what came before the link (a backend, a gate) is the same in both. The twin
 //! knows the uplink alone: a client that is slower than its share of it ends later than there, in any order. What a response
-//! takes on the wire is its bytes and [`HEADER_BYTES`] for each packet of [`PAYLOAD_BYTES`].
+//! takes on the wire is its bytes and `HEADER_BYTES` for each packet of `PAYLOAD_BYTES`.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -6,6 +6,8 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use rustix::process::{Pid, Signal, kill_process};
+
 use crate::admin::status;
 use crate::client::{Response, connect, exchange, get, parse, read_one, read_to_end, request};
 use crate::process::{PROGRAM, Server, Site, pattern, wait_for};
@@ -92,8 +94,9 @@ impl Fpm {
 
 impl Drop for Fpm {
     fn drop(&mut self) {
-        // Its processes end with it. Already gone is fine.
-        let _ = self.master.kill();
+        // It ends its processes, which a kill would leave. Already gone is fine.
+        let master = Pid::from_child(&self.master);
+        let _ = kill_process(master, Signal::TERM);
         let _ = self.master.wait();
     }
 }

@@ -1,6 +1,7 @@
 //! A site of PHP programs behind nginx, run by the system's PHP-FPM. The programs are those of `tests/serve/php`.
 
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -54,6 +55,7 @@ impl Fpm {
             .arg(folder.path().join("fpm.conf"))
             .stdout(Stdio::null())
             .stderr(Stdio::null())
+            .process_group(0)
             .spawn()
             .unwrap();
         let fpm = Self { folder, master };
@@ -72,8 +74,9 @@ impl Fpm {
 
 impl Drop for Fpm {
     fn drop(&mut self) {
-        // Its processes end with it. Already gone is fine.
-        let _ = self.master.kill();
+        // Its processes would outlive it. Already gone is fine.
+        let group = rustix::process::Pid::from_child(&self.master);
+        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
         let _ = self.master.wait();
     }
 }

@@ -1,11 +1,12 @@
 //! The sockets that a server accepts connections from. They may change while it runs, and every worker follows.
 //!
-//! A socket that is given up is closed with its last worker. What waits in it then is taken first, because the kernel
-//! would reset it. While the server pauses it takes nothing: what waits in the sockets is another process's.
+//! A socket that is given up is closed with its last worker, after [`LINGER`]: connections on their way to it are taken
+//! until then, because the kernel would reset them. While the server pauses it takes nothing: what waits in the sockets is another process's.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener as Socket};
 use std::sync::Arc;
+use std::time::Duration;
 
 use shortline_sched::Network;
 use tokio::net::{TcpListener, TcpStream};
@@ -13,6 +14,9 @@ use tokio::sync::watch as channel;
 use tokio::task::AbortHandle;
 
 use super::Taker;
+
+/// A client that has begun to connect is through by then.
+const LINGER: Duration = Duration::from_secs(1);
 
 /// A socket that accepts connections.
 #[derive(Clone)]
@@ -89,6 +93,12 @@ impl State {
         }
     }
 
+    /// Whether the listener's socket is accepted from, perhaps in another way, or is another process's now.
+    fn has_socket(&self, listener: &Listener) -> bool {
+        let mut accepted = self.accepted().iter();
+        self.is_paused || accepted.any(|other| Arc::ptr_eq(&other.socket, &listener.socket))
+    }
+
     fn accepts(&self, listener: &Listener) -> bool {
         self.accepted().iter().any(|accepted| accepted.is(listener))
     }
@@ -139,13 +149,15 @@ impl Follower {
         }
         while self.0.changed().await.is_ok() {
             state = self.0.borrow_and_update().clone();
-            accepting.retain(|accepting| {
-                let goes_on = state.accepts(&accepting.listener);
-                if !goes_on && !state.is_paused {
-                    accepting.take_rest(&taker);
+            let (go_on, given_up): (Vec<_>, Vec<_>) = accepting
+                .into_iter()
+                .partition(|accepting| state.accepts(&accepting.listener));
+            accepting = go_on;
+            for accepting in given_up {
+                if !state.has_socket(&accepting.listener) {
+                    tokio::spawn(accepting.linger(taker.clone()));
                 }
-                goes_on
-            });
+            }
             for listener in state.accepted() {
                 if accepting.iter().any(|known| known.listener.is(listener)) {
                     continue;
@@ -176,7 +188,12 @@ impl Accepting {
         })
     }
 
-    /// Takes what waits in the socket before it is closed.
+    /// Accepts for a while longer, and takes what waits in the socket before it is closed.
+    async fn linger(self, taker: Taker) {
+        tokio::time::sleep(LINGER).await;
+        self.take_rest(&taker);
+    }
+
     fn take_rest(&self, taker: &Taker) {
         while taker.has_room()
             && let Ok((socket, peer)) = self.listener.socket.accept()

@@ -815,7 +815,7 @@ _shortline() {
             return 0
             ;;
         shortline__subcmd__serve)
-            opts="-h -V --listen --tls-cert --tls-key --tls-auto --config --check --handover --handover-time-max --uplink --uplink-rate-min --policy --burst --aging --jobs-max --uplink-loopback --uplink-device --uplink-packet-header --allow-system-root --index --listing --listing-entries-max --precompressed --cache-file-size-max --cache-size-max --cache-files-max --cache-open-files-max --trusted-proxy --client-header --client-weight --users-per-address --user-cookie --admin --admin-connections-max --admin-host --access-log --log-format --access-log-lines-max --send-request-id --otlp --otlp-sample --connections-max --connections-per-address-max --header-size-max --header-fields-max --header-time-max --idle-time-max --stall-time-max --streams-max --disk-reads-max --drain --acme-directory --acme-staging --acme-contact --acme-state --acme-ca --acme-key-type --acme-challenge --acme-profile --acme-revoke-replaced --acme-ask --acme-on-demand-names-max --acme-on-demand-orders-max --link-mode --growing --slots --control-band --quantum --help --version"
+            opts="-h -V --listen --tls-cert --tls-key --tls-auto --config --check --handover --handover-time-max --uplink --uplink-rate-min --policy --burst --aging --jobs-max --uplink-loopback --uplink-device --uplink-packet-header --allow-system-root --index --listing --listing-entries-max --precompressed --compress --compress-file-size-max --cache-file-size-max --cache-size-max --cache-files-max --cache-open-files-max --trusted-proxy --client-header --client-weight --users-per-address --user-cookie --admin --admin-connections-max --admin-host --access-log --log-format --access-log-lines-max --send-request-id --otlp --otlp-sample --connections-max --connections-per-address-max --header-size-max --header-fields-max --header-time-max --idle-time-max --stall-time-max --streams-max --disk-reads-max --compressions-max --drain --acme-directory --acme-staging --acme-contact --acme-state --acme-ca --acme-key-type --acme-challenge --acme-profile --acme-revoke-replaced --acme-ask --acme-on-demand-names-max --acme-on-demand-orders-max --link-mode --growing --slots --control-band --quantum --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -903,6 +903,14 @@ _shortline() {
                     ;;
                 --precompressed)
                     COMPREPLY=($(compgen -W "true false" -- "${cur}"))
+                    return 0
+                    ;;
+                --compress)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --compress-file-size-max)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --cache-file-size-max)
@@ -1010,6 +1018,10 @@ _shortline() {
                     return 0
                     ;;
                 --disk-reads-max)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --compressions-max)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

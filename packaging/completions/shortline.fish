@@ -59,6 +59,8 @@ false\t''"
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l listing-entries-max -d 'The most names listed of one folder [default: 2000]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l precompressed -d 'Offer .zst, .br and .gz siblings [default: true]' -r -f -a "true\t''
 false\t''"
+complete -c shortline -n "__fish_shortline_using_subcommand serve" -l compress -d 'Compress on the fly what gains by it: files, all (responses of backends, too) or off [default: files]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand serve" -l compress-file-size-max -d 'The largest file that is compressed on the fly [default: 8MiB]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l cache-file-size-max -d 'Keep files up to this size in memory [default: 1MiB]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l cache-size-max -d 'The size of all files kept in memory together [default: 128MiB]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l cache-files-max -d 'The most files kept in memory [default: 32768]' -r
@@ -87,6 +89,7 @@ complete -c shortline -n "__fish_shortline_using_subcommand serve" -l idle-time-
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l stall-time-max -d 'Time a response may make no progress because its client takes nothing [default: 60s]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l streams-max -d 'The most HTTP/2 streams of one connection at a time [default: 128]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l disk-reads-max -d 'The most files read from disk at the same time [default: 8]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand serve" -l compressions-max -d 'The most responses of backends compressed at the same time; further ones leave as they are [default: 64]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l drain -d 'Time that responses under way get to finish after SIGTERM [default: 30s]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l acme-directory -d 'The directory of the authority that is asked for certificates, an https URL [default: Let\'s Encrypt\'s]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l acme-staging -d 'Ask Let\'s Encrypt\'s authority for tests [default: false]' -r -f -a "true\t''

@@ -4,6 +4,8 @@
 use std::sync::OnceLock;
 use std::time::{Duration, Instant, SystemTime};
 
+use rustix::time::{ClockId, clock_gettime};
+
 use crate::world;
 
 /// When a simulated world began, in seconds since 1970.
@@ -18,6 +20,16 @@ pub fn now_ns() -> u64 {
     }
     // 584 years fit into the 64 bits.
     ORIGIN.get_or_init(Instant::now).elapsed().as_nanos() as u64
+}
+
+/// How long this thread has kept a processor busy, in nanoseconds. In a simulated world work takes no time.
+pub fn thread_work_ns() -> u64 {
+    if world::here(|_| ()).is_some() {
+        return 0;
+    }
+    let busy = clock_gettime(ClockId::ThreadCPUTime);
+    // Since the thread began, so it is not negative.
+    busy.tv_sec as u64 * 1_000_000_000 + busy.tv_nsec as u64
 }
 
 /// The date and time of day.

@@ -15,6 +15,7 @@ mod chunks;
 mod config;
 mod fastcgi;
 mod forwarded;
+mod guards;
 mod log_lines;
 mod mysql;
 mod pool;
@@ -34,6 +35,7 @@ pub type Entry = fn(&[u8]);
 /// All targets: the name of the folder in `fuzz/corpus` and of the program, and the entry.
 pub const TARGETS: &[(&str, Entry)] = &[
     ("authority", authority::said),
+    ("authorization", guards::authorization),
     ("chunks", chunks::body),
     ("conditional", requests::conditional),
     ("config", config::file),
@@ -44,6 +46,7 @@ pub const TARGETS: &[(&str, Entry)] = &[
     ("forwarded", forwarded::field),
     ("log_format", log_lines::format),
     ("mysql", mysql::mysql),
+    ("origin", guards::origin),
     ("pgbouncer", pool::pgbouncer),
     ("policy", words::policy),
     ("pool_state", pool::state),
@@ -61,6 +64,7 @@ pub const TARGETS: &[(&str, Entry)] = &[
     ("trace_parent", log_lines::trace_parent),
     ("trailers", trailers::frames),
     ("units", words::units),
+    ("users", guards::users),
     ("workload", words::workload),
 ];
 

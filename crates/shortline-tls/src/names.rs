@@ -84,6 +84,22 @@ impl<T> Names<T> {
 }
 
 impl Pattern {
+    /// Whether it stands for a host, which has no port.
+    pub fn stands_for(&self, host: &str) -> bool {
+        let host = host.strip_suffix('.').unwrap_or(host);
+        match self {
+            Self::Exact(name) => name.eq_ignore_ascii_case(host),
+            Self::Below(parent) => host.split_once('.').is_some_and(|(label, above)| {
+                !label.is_empty() && parent.eq_ignore_ascii_case(above)
+            }),
+        }
+    }
+
+    /// Whether it stands for all hosts that `other` stands for.
+    pub fn covers(&self, other: &Self) -> bool {
+        self == other || matches!(other, Self::Exact(name) if self.stands_for(name))
+    }
+
     /// A name that it stands for.
     pub fn example(&self) -> Cow<'_, str> {
         match self {

@@ -14,6 +14,7 @@ use shortline_sched::QueueFull;
 use tokio::time::Instant;
 
 use crate::clients::{Asks, Clients};
+use crate::compress::streams::Streams;
 use crate::disk::Disk;
 use crate::identity::Identity;
 use crate::ledger::{Ledger, SiteRow};
@@ -57,6 +58,8 @@ pub struct Active {
     pub sampling: Option<Sampling>,
     /// Where the ledger counts what each site answers.
     site_rows: Vec<SiteRow>,
+    /// Responses of backends that are compressed.
+    pub streams: Arc<Streams>,
 }
 
 /// What all connections share.
@@ -124,6 +127,7 @@ impl Active {
     fn new(settings: Settings, ledger: &Ledger) -> Self {
         let rows = settings.sites.iter().map(|site| ledger.row(&site.label()));
         Self {
+            streams: Streams::new(settings.limits.compressions_max, ledger.workers()),
             site_rows: rows.collect(),
             disk: Disk::new(settings.link.policy(), settings.limits.disk_reads_max),
             sites: settings.sites,

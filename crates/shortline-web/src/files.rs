@@ -15,6 +15,7 @@
 //! | `entry` | what is known about a resource: variants, validators, headers |
 //! | `cache` | how long it is believed and how much is kept |
 //! | [`conditional`], [`range`], [`encoding`] | the headers of the same names |
+//! | `made` | what is compressed on the fly, once, and kept |
 //! | `multipart` | the body of several ranges |
 //! | `listing` | directory listings |
 //! | `lookup` | what a path names: file, index, directory, listing |
@@ -28,6 +29,7 @@ mod file;
 mod kernel_copy;
 mod listing;
 mod lookup;
+mod made;
 mod multipart;
 mod open;
 pub mod paths;
@@ -59,6 +61,10 @@ pub struct FilesOptions {
     pub precompressed: bool,
     /// How the names of programs end, in capitals or not. They are run, and their text is never served. Default: none.
     pub programs: Vec<String>,
+    /// Whether files without siblings are compressed for requests that may have it. Default: yes.
+    pub compress: bool,
+    /// The longest file that is compressed, in bytes. Default 8 MiB.
+    pub compress_bytes_max: u64,
 }
 
 impl FilesOptions {
@@ -83,6 +89,8 @@ impl Default for FilesOptions {
             listing_entries_max: 2000,
             precompressed: true,
             programs: Vec::new(),
+            compress: true,
+            compress_bytes_max: 8 << 20,
         }
     }
 }

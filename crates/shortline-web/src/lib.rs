@@ -14,6 +14,7 @@ mod account;
 pub mod chunked;
 mod clients;
 pub mod comparison;
+pub mod compress;
 mod connection;
 mod context;
 mod disk;

@@ -23,6 +23,8 @@ pub struct Limits {
     pub streams_max: u32,
     /// Files read from disk at the same time. Default 8.
     pub disk_reads_max: usize,
+    /// Responses of backends compressed at the same time; further ones leave as they are. Default 64.
+    pub compressions_max: usize,
 }
 
 impl Default for Limits {
@@ -37,6 +39,7 @@ impl Default for Limits {
             stall_time_max: Duration::from_secs(60),
             streams_max: 128,
             disk_reads_max: 8,
+            compressions_max: 64,
         }
     }
 }

@@ -1,30 +1,33 @@
 //! Where a request is answered: its site, and the rule of the site that applies. Both are found before anything else is done,
 //! and once, because a rule may change the target.
 
-use std::net::IpAddr;
+use std::sync::Arc;
 
+use http::header::HeaderValue;
 use http::request::Parts;
-use http::{HeaderMap, Method, Uri};
+use http::{HeaderMap, Method, StatusCode, Uri};
 
+use crate::compress::Compress;
 use crate::context::Connection;
 use crate::files::Plan;
 use crate::proxy::routes::Route;
 use crate::request::{self, Malformed};
-use crate::rules::{Rule, Ruled};
+use crate::rules::auth::{Access, Auth};
+use crate::rules::pages::Page;
+use crate::rules::{Asker, Changes, Rule, Ruled};
 use crate::sites::{self, Site, SiteNumber};
 
 /// What is known of a request before it is answered.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "nearly all are the largest, and moved twice"
+)]
 pub enum Place {
     /// It is malformed.
     Malformed(Malformed),
-    /// There is an answer without a file or backend.
-    Answered {
-        /// The answer.
-        plan: Box<Plan>,
-        /// The site whose rule says so, if it is a rule.
-        site: Option<SiteNumber>,
-    },
-    /// Files or a backend of a site answer it.
+    /// No site answers it.
+    Nowhere(Box<Plan>),
+    /// A site answers it.
     At(Spot),
 }
 
@@ -33,10 +36,34 @@ pub enum Place {
 pub struct Spot {
     site: SiteNumber,
     rule: Option<usize>,
+    /// The answer, where neither a file nor a backend is asked.
+    answer: Option<Answer>,
     /// The target, if it is another than was sent.
     uri: Option<Uri>,
     /// The target as it was sent, if it is another now.
     sent: Option<Uri>,
+    /// The origin of the page that asks, if it may read the response.
+    origin: Option<HeaderValue>,
+}
+
+/// The answer of a rule.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The answer.
+    pub plan: Box<Plan>,
+    /// What it is.
+    pub kind: AnswerKind,
+}
+
+/// What the answer of a rule is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AnswerKind {
+    /// A refusal, which a page may stand for.
+    Refusal,
+    /// What a page of another origin may do.
+    Preflight,
+    /// What the rule says.
+    Wanted,
 }
 
 /// Finds where a request is answered.
@@ -45,45 +72,56 @@ pub fn find(connection: &Connection, head: &Parts) -> Place {
         return Place::Malformed(malformed);
     }
     if let Some(plan) = sites::well_known(connection, head) {
-        return Place::Answered { plan, site: None };
+        return Place::Nowhere(plan);
     }
     let number = match sites::of_request(connection, head) {
         Ok(number) => number,
-        Err(plan) => return Place::Answered { plan, site: None },
+        Err(refusal) => return Place::Nowhere(refusal),
     };
-    let site = connection.settings.sites.get(number);
-    let rule = site.rules.find(head);
-    let ruled = rule.map(|index| site.rules.get(index).apply(head, client(connection, head)));
-    let uri = match ruled {
-        None => None,
-        Some(Ruled::Goes(uri)) => uri,
-        Some(Ruled::Answered(mut plan)) => {
-            site.complete(connection.secure, &mut plan.headers);
-            return Place::Answered {
-                plan,
-                site: Some(number),
-            };
-        }
-    };
-    Place::At(Spot {
+    let mut spot = Spot {
         site: number,
-        rule,
-        uri,
+        rule: connection.settings.sites.get(number).rules.find(head),
+        answer: None,
+        uri: None,
         sent: None,
-    })
+        origin: None,
+    };
+    if let Some(rule) = spot.rule(connection) {
+        let cors = rule.cors.as_ref();
+        let origin = cors.and_then(|cors| cors.allowed(&head.headers));
+        match rule.apply(head, asker(connection, head)) {
+            Ruled::Goes(uri) => spot.uri = uri,
+            Ruled::Answered(answer) => spot.answer = Some(answer),
+        }
+        spot.origin = origin;
+    }
+    Place::At(spot)
 }
 
-/// The client's address, as a trusted proxy names it.
-fn client(connection: &Connection, head: &Parts) -> IpAddr {
-    connection.asks(&head.headers).address
+/// Who asks, as a trusted proxy says.
+fn asker(connection: &Connection, head: &Parts) -> Asker {
+    let asks = connection.asks(&head.headers);
+    Asker {
+        address: asks.address,
+        name: connection.settings.clients.client(asks).name,
+    }
+}
+
+impl Answer {
+    /// An answer of this kind.
+    pub fn new(plan: impl Into<Box<Plan>>, kind: AnswerKind) -> Self {
+        Self {
+            plan: plan.into(),
+            kind,
+        }
+    }
 }
 
 impl Place {
     /// The site that answers, if one does.
     pub fn site(&self) -> Option<SiteNumber> {
         match self {
-            Self::Malformed(_) => None,
-            Self::Answered { site, .. } => *site,
+            Self::Malformed(_) | Self::Nowhere(_) => None,
             Self::At(spot) => Some(spot.site),
         }
     }
@@ -106,10 +144,61 @@ impl Spot {
         self.rule.map(|index| site.rules.get(index))
     }
 
+    /// The answer of the rule, if it gives one.
+    pub fn answer(&self) -> Option<&Answer> {
+        self.answer.as_ref()
+    }
+
+    /// What the rule says about a request's credentials, if it wants some, without waiting.
+    pub fn ask_now(&self, connection: &Connection, head: &Parts) -> Option<Access> {
+        let auth = self.auth(connection)?;
+        Some(auth.ask_now(&head.method, &head.headers))
+    }
+
+    /// The user that asks, if the rule wants one.
+    ///
+    /// # Errors
+    /// The answer to whoever may not.
+    pub async fn ask(
+        &self,
+        connection: &Connection,
+        head: &Parts,
+    ) -> Result<Option<Arc<str>>, Answer> {
+        let Some(auth) = self.auth(connection) else {
+            return Ok(None);
+        };
+        let client = asker(connection, head).address;
+        let asked = auth.ask(client, &head.method, &head.headers).await;
+        asked
+            .map(Some)
+            .map_err(|plan| Answer::new(plan, AnswerKind::Refusal))
+    }
+
+    fn auth<'a>(&self, connection: &'a Connection) -> Option<&'a Auth> {
+        self.rule(connection)?.auth.as_ref()
+    }
+
+    /// The page in the place of an error's text.
+    pub fn page<'a>(&self, connection: &'a Connection, status: StatusCode) -> Option<&'a Page> {
+        let of_rule = self
+            .rule(connection)
+            .and_then(|rule| rule.pages.find(status));
+        of_rule.or_else(|| self.site(connection).pages.find(status))
+    }
+
     /// The route of the site that the request belongs to, if there is one.
     pub fn route<'a>(&self, connection: &'a Connection, head: &Parts) -> Option<&'a Route> {
+        if self.answer.is_some() {
+            return None;
+        }
         let uri = self.uri.as_ref().unwrap_or(&head.uri);
         self.site(connection).routes.find(uri.path())
+    }
+
+    /// What may be compressed on the fly.
+    pub fn compress(&self, connection: &Connection) -> Compress {
+        let ruled = self.rule(connection).and_then(|rule| rule.compress);
+        ruled.unwrap_or(self.site(connection).compress)
     }
 
     /// The targets of files that the rule tries; none for methods that no file answers.
@@ -127,13 +216,23 @@ impl Spot {
         self.sent.as_ref().unwrap_or(&head.uri)
     }
 
-    /// Makes of the request what its rule says.
-    pub fn change(&mut self, connection: &Connection, head: &mut Parts) {
+    /// Makes of the target what the rule says.
+    pub fn change_target(&mut self, head: &mut Parts) {
         if let Some(uri) = self.uri.take() {
             self.sent = Some(std::mem::replace(&mut head.uri, uri));
         }
+    }
+
+    /// Whether the rule changes fields that a backend gets.
+    pub fn changes_fields(&self, connection: &Connection) -> bool {
+        let rule = self.rule(connection);
+        rule.is_some_and(|rule| rule.auth.is_some() || rule.request != Changes::default())
+    }
+
+    /// Makes of the fields that a backend gets what the rule says. `user` is who asks, if the rule wants to know.
+    pub fn change_fields(&self, connection: &Connection, user: Option<&str>, head: &mut Parts) {
         if let Some(rule) = self.rule(connection) {
-            rule.request.apply(&mut head.headers);
+            rule.change(user, &mut head.headers);
         }
     }
 
@@ -142,6 +241,12 @@ impl Spot {
         self.site(connection).complete(connection.secure, headers);
         if let Some(rule) = self.rule(connection) {
             rule.response.apply(headers);
+            if let Some(cors) = &rule.cors {
+                let answer = self.answer.as_ref();
+                let is_preflight =
+                    answer.is_some_and(|answer| answer.kind == AnswerKind::Preflight);
+                cors.complete(self.origin.as_ref(), is_preflight, headers);
+            }
         }
     }
 }

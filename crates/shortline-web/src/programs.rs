@@ -65,12 +65,19 @@ enum Way {
 
 impl Programs {
     /// What answers a request for `target`, if that is known without waiting for a disk.
-    pub fn find_now(&self, head: &Parts, target: &str, now_ns: u64) -> Option<Found> {
+    /// A file may be compressed for it if `compress` says so.
+    pub fn find_now(
+        &self,
+        head: &Parts,
+        target: &str,
+        compress: bool,
+        now_ns: u64,
+    ) -> Option<Found> {
         let path = match path_of(target) {
             Ok(path) => path,
             Err(status) => return Some(refused(status, head)),
         };
-        let asked = request_head(head, target);
+        let asked = request_head(head, target, compress);
         if self.may_be_file(head, path.as_ref()) {
             let plan = self.files.respond_now(&asked, now_ns)?;
             if is_answer(&plan) {
@@ -85,15 +92,21 @@ impl Programs {
     }
 
     /// What answers a request for `target`.
-    pub async fn find(self: &Arc<Self>, head: &Parts, target: &str, now_ns: u64) -> Found {
-        if let Some(found) = self.find_now(head, target, now_ns) {
+    pub async fn find(
+        self: &Arc<Self>,
+        head: &Parts,
+        target: &str,
+        compress: bool,
+        now_ns: u64,
+    ) -> Found {
+        if let Some(found) = self.find_now(head, target, compress, now_ns) {
             return found;
         }
         let path = match path_of(target) {
             Ok(path) => path,
             Err(status) => return refused(status, head),
         };
-        let asked = request_head(head, target);
+        let asked = request_head(head, target, compress);
         if self.may_be_file(head, path.as_ref()) {
             let plan = self.files.respond(&asked, now_ns).await;
             if is_answer(&plan) {
@@ -285,11 +298,12 @@ fn reads(head: &Parts) -> bool {
     [Method::GET, Method::HEAD].contains(&head.method)
 }
 
-fn request_head<'a>(head: &'a Parts, target: &'a str) -> RequestHead<'a> {
+fn request_head<'a>(head: &'a Parts, target: &'a str, compress: bool) -> RequestHead<'a> {
     RequestHead {
         method: &head.method,
         target,
         headers: &head.headers,
+        compress,
     }
 }
 
@@ -361,7 +375,7 @@ mod tests {
     async fn told(bed: &Bed, method: &str, target: &str) -> String {
         let request = http::Request::builder().method(method).uri("/");
         let head = request.body(()).unwrap().into_parts().0;
-        match bed.programs.find(&head, target, 0).await {
+        match bed.programs.find(&head, target, false, 0).await {
             Found::Program(program) => format!("{} {}", program.script, program.path_info),
             Found::Answer(plan) => match plan.headers.get(header::LOCATION) {
                 Some(location) => format!("to {}", location.to_str().unwrap()),

@@ -21,7 +21,7 @@
 //! | `upload` | the request's body on its way to the backend |
 //! | `exchange` | one request and its response: tries, times, what may be tried again |
 //! | `response` | the response's body as the backend's protocol gives it |
-//! | `relay` | the response's body, between the backend and the uplink |
+//! | `relay` | the response's body, between the backend and the uplink; it is compressed there if its site says so |
 //! | `trail` | what is logged of a request that no backend answered well |
 //! | `tunnel` | what follows `101 Switching Protocols` |
 //!
@@ -73,11 +73,14 @@ pub use condition::HealthOptions;
 pub use options::{BackendOptions, HttpVersion, UpstreamOptions};
 pub use pool::BackendSnapshot;
 pub use relay::Relayed;
+use relay::Way;
 pub use retries::RetryLimit;
 pub use trail::{AtBackend, Trail};
 pub use tunnel::tunnel;
 pub use upload::{ContinueWanted, Http2Body, Received};
 
+use crate::compress::Passing;
+use crate::compress::encoder::Coder;
 use crate::context::Connection;
 use crate::response_cache::Recorder;
 use admission::{Applicant, Held};
@@ -110,8 +113,8 @@ pub async fn ask(
     client: u128,
     route: &Route,
     (head, body): (Parts, Received),
+    (passing, recorder): (Passing, Option<Recorder>),
     trail: &mut Trail,
-    recorder: Option<Recorder>,
 ) -> Result<Proxied, ProxyError> {
     head::refuse_ambiguous(&head)?;
     let held = Held::new(match &route.admission {
@@ -154,10 +157,13 @@ pub async fn ask(
     let answer =
         exchange::exchange(upstream, connection.worker, client, wish, request, trail).await?;
     trail.is_answered();
+    let coding = |status, headers: &mut HeaderMap| {
+        passing.begin(&connection.settings.streams, &method, status, headers)
+    };
     let id = answer.ending.backend().id();
     // Only this client gets the cookie: what the recorder keeps for others has been taken before.
     let cookie = affinity::cookie(&upstream.options, wish, id, connection.secure);
-    let mut proxied = proxied(answer, &method, upgrade, held, recorder).await?;
+    let mut proxied = proxied(answer, &method, upgrade, held, (recorder, coding)).await?;
     if let Some(cookie) = cookie {
         proxied.headers.append(header::SET_COOKIE, cookie);
     }
@@ -182,7 +188,10 @@ async fn proxied(
     method: &Method,
     upgrade: Option<HeaderValue>,
     held: Held,
-    recorder: Option<Recorder>,
+    (recorder, coding): (
+        Option<Recorder>,
+        impl FnOnce(StatusCode, &mut HeaderMap) -> Option<Coder>,
+    ),
 ) -> Result<Proxied, ProxyError> {
     let exchange::Answer { response, ending } = answer;
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {
@@ -205,10 +214,18 @@ async fn proxied(
         });
     }
     let (parts, body) = response.into_parts();
-    let headers = head::to_client(parts.headers, &body, method, parts.status);
+    let mut headers = head::to_client(parts.headers, &body, method, parts.status);
     let bytes = body.size_hint().exact();
     let recording = recorder.and_then(|recorder| recorder.begin(parts.status, &headers, bytes));
-    let body = relay::begin(body, ending, held, recording);
+    // What is kept is for all clients, whatever coding they take, so it stays as it is.
+    let way = match recording {
+        Some(recording) => Way::Recorded(recording.into()),
+        None if body.is_end_stream() => Way::Plain,
+        None => {
+            coding(parts.status, &mut headers).map_or(Way::Plain, |coder| Way::Coded(coder.into()))
+        }
+    };
+    let body = relay::begin(body, ending, held, way);
     if let Some(body) = &body {
         body.settle().await;
     }

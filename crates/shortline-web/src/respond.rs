@@ -18,6 +18,7 @@ use hyper::upgrade::Upgraded;
 use shortline_link::{JobHandle, Length};
 
 use crate::account::Account;
+use crate::compress::Passing;
 use crate::context::Connection;
 use crate::files::Plan;
 use crate::identity::X_REQUEST_ID;
@@ -88,7 +89,7 @@ pub fn respond(
 ) -> Responding {
     let mut account = Account::open(connection, &head, place.site());
     if let Place::At(spot) = &mut place {
-        spot.change(connection, &mut head);
+        spot.change_target(&mut head);
     }
     let decided = decide::now(connection, &place, &head, &body, account.begun_ns());
     let is_told = decided.is_none() || connection.settings.tells_request_id;
@@ -114,6 +115,7 @@ pub fn respond(
                 client,
                 identity,
                 now_ns,
+                passing: Passing::AsIs,
             };
             let deciding = decide::later(Arc::clone(connection), place, asks, head, body);
             Responding {

@@ -5,19 +5,29 @@
 //! | matches by | path, method, a header field; what it does not name matches all |
 //! | is applied | if it is the first that matches, in the order of the file; no other is |
 //! | refuses | clients that are not in its networks (403) |
-//! | answers | by a redirect or a short text |
+//! | answers | by a redirect or a short text, and a preflight ([`cors`]) |
+//! | limits | how many requests a client makes ([`rate`]) |
+//! | lets in | users with a password ([`auth`]) |
+//! | sends | a page in the place of an error's text ([`pages`]) |
 //! | changes | the target, the files that are tried, fields of request and response |
 //!
 //! Paths are compared as a file's are ([`pattern`]): decoded, with single slashes. So no spelling of a path gets round a rule. The
 //! target changes before it is looked up, whether it names a file or belongs to a route. The body of an answer is in memory, and
 //! its response a job of the link like all others.
 
+pub mod auth;
+pub mod cors;
+mod fields;
+pub mod pages;
 pub mod pattern;
+pub mod rate;
 pub mod template;
 #[cfg(test)]
 mod tests;
 
 use std::net::IpAddr;
+use std::path::Path;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::header::{HeaderName, HeaderValue, LOCATION};
@@ -25,12 +35,22 @@ use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, Method, StatusCode, Uri};
 use shortline_sched::Network;
+use shortline_tls::names;
 
+use crate::compress::Compress;
 use crate::files::Plan;
 use crate::files::paths::encode_path;
+use crate::place::{Answer, AnswerKind};
 use crate::proxy::head::host_name;
 use crate::proxy::routes::is_below;
+use auth::Auth;
+use auth::users::Users;
+use cors::Cors;
+pub use fields::Changes;
+use fields::keep_for_backend;
+use pages::Pages;
 use pattern::Pattern;
+use rate::Limiter;
 use template::{Filling, Template};
 
 /// A rule; see the module's text.
@@ -42,12 +62,22 @@ pub struct Rule {
     pub allow: Vec<Network>,
     /// Clients of these networks may not.
     pub deny: Vec<Network>,
+    /// What pages of other origins may do.
+    pub cors: Option<Cors>,
+    /// How many requests a client may make.
+    pub rate: Option<Limiter>,
+    /// Who may go on.
+    pub auth: Option<Auth>,
+    /// Pages in the place of errors' texts. They go before those of the site.
+    pub pages: Pages,
     /// The answer, if it has one.
-    pub answer: Option<Answer>,
+    pub reply: Option<Reply>,
     /// What the path becomes.
     pub path: Option<PathChange>,
     /// Targets of files that are tried in this order, before a route.
     pub try_files: Vec<Template>,
+    /// What is compressed on the fly. `None`: as the site says.
+    pub compress: Option<Compress>,
     /// Changes of the request's fields, for backends.
     pub request: Changes,
     /// Changes of the response's fields.
@@ -57,6 +87,8 @@ pub struct Rule {
 /// Which requests a rule is for.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct When {
+    /// Hosts. None: all of the site.
+    pub hosts: Vec<names::Pattern>,
     /// Paths.
     pub path: Option<Pattern>,
     /// Methods. None: all.
@@ -67,7 +99,7 @@ pub struct When {
 
 /// An answer that needs neither a file nor a backend.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Answer {
+pub enum Reply {
     /// Somewhere else.
     Redirect {
         /// Where.
@@ -93,17 +125,6 @@ pub enum PathChange {
     Strip(String),
 }
 
-/// Changes of header fields: first those to remove, then those to set, then those to add.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Changes {
-    /// Fields to remove.
-    pub remove: Vec<HeaderName>,
-    /// Fields with the only value that they get.
-    pub set: Vec<(HeaderName, HeaderValue)>,
-    /// Fields with one more value.
-    pub add: Vec<(HeaderName, HeaderValue)>,
-}
-
 /// The rules of a site in their order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rules {
@@ -127,9 +148,18 @@ pub struct Unreachable {
 /// What a rule makes of a request.
 pub enum Ruled {
     /// The answer.
-    Answered(Box<Plan>),
+    Answered(Answer),
     /// It goes on, with another target if there is one.
     Goes(Option<Uri>),
+}
+
+/// Who asks.
+#[derive(Clone, Copy, Debug)]
+pub struct Asker {
+    /// The client's address.
+    pub address: IpAddr,
+    /// Its name in the order.
+    pub name: u128,
 }
 
 impl Rules {
@@ -164,6 +194,27 @@ impl Rules {
         self.whens.iter().position(|when| when.matches(head, &path))
     }
 
+    /// Whether a rule has files compressed.
+    pub fn compress_files(&self) -> bool {
+        let asked = |rule: &Rule| rule.compress.is_some_and(|compress| compress.files);
+        self.all.iter().any(asked)
+    }
+
+    /// Reads the files of users that the rules name.
+    ///
+    /// # Errors
+    /// What `read` says.
+    pub fn read_users<E>(
+        &mut self,
+        mut read: impl FnMut(&Path) -> Result<Arc<Users>, E>,
+    ) -> Result<(), E> {
+        for auth in self.all.iter_mut().filter_map(|rule| rule.auth.as_mut()) {
+            let users = read(auth.file())?;
+            auth.set_users(users);
+        }
+        Ok(())
+    }
+
     /// A rule by its number.
     pub fn get(&self, index: usize) -> &Rule {
         &self.all[index]
@@ -178,7 +229,11 @@ impl When {
                 .is_none_or(|pattern| pattern.matches(path))
         };
         let is_method = self.methods.is_empty() || self.methods.contains(&head.method);
-        is_method && is_path() && self.has_header(&head.headers)
+        let is_host = || {
+            let host = host_name(head).unwrap_or_default();
+            self.hosts.is_empty() || self.hosts.iter().any(|name| name.stands_for(host))
+        };
+        is_method && is_path() && is_host() && self.has_header(&head.headers)
     }
 
     fn has_header(&self, headers: &HeaderMap) -> bool {
@@ -212,27 +267,52 @@ impl When {
             (Some((ours, None)), Some((theirs, _))) => ours == theirs,
             (ours, theirs) => ours == theirs,
         };
-        has_path && has_methods && has_header
+        let is_covered =
+            |theirs: &names::Pattern| self.hosts.iter().any(|ours| ours.covers(theirs));
+        let has_hosts =
+            self.hosts.is_empty() || !other.hosts.is_empty() && other.hosts.iter().all(is_covered);
+        has_path && has_methods && has_header && has_hosts
     }
 }
 
 impl Rule {
     /// Applies what comes before a file or backend is asked.
-    pub fn apply(&self, head: &Parts, client: IpAddr) -> Ruled {
-        if !self.permits(client) {
-            return Ruled::Answered(Plan::text(StatusCode::FORBIDDEN, &head.method).into());
+    pub fn apply(&self, head: &Parts, asker: Asker) -> Ruled {
+        if !self.permits(asker.address) {
+            return refused(Plan::text(StatusCode::FORBIDDEN, &head.method));
         }
-        if let Some(answer) = &self.answer {
-            let mut plan = self.answered(answer, head);
-            self.response.apply(&mut plan.headers);
-            return Ruled::Answered(plan.into());
+        let over = |limiter: &Limiter| limiter.count(asker.name, &head.method, &head.headers);
+        if let Some(plan) = self.rate.as_ref().and_then(over) {
+            return refused(plan);
+        }
+        // A browser sends no credentials with it.
+        if let Some(plan) = self.cors.as_ref().and_then(|cors| cors.preflight(head)) {
+            return Ruled::Answered(Answer::new(plan, AnswerKind::Preflight));
+        }
+        if let Some(reply) = &self.reply {
+            return Ruled::Answered(Answer::new(self.replied(reply, head), AnswerKind::Wanted));
         }
         let Some(change) = &self.path else {
             return Ruled::Goes(None);
         };
         match self.changed(change, head) {
             Some(uri) => Ruled::Goes(Some(uri)),
-            None => Ruled::Answered(Plan::text(StatusCode::BAD_REQUEST, &head.method).into()),
+            None => refused(Plan::text(StatusCode::BAD_REQUEST, &head.method)),
+        }
+    }
+
+    /// Changes the fields of a request for a backend. `user` is who asks, if that was checked. The client cannot take such a
+    /// field away from the backend by naming it in `Connection`.
+    pub fn change(&self, user: Option<&str>, headers: &mut HeaderMap) {
+        let names = self.request.names();
+        let user_field = self.auth.as_ref().and_then(Auth::user_field);
+        let ours: Vec<&HeaderName> = names.chain(user_field).collect();
+        if !ours.is_empty() {
+            keep_for_backend(headers, &ours);
+        }
+        self.request.apply(headers);
+        if let (Some(auth), Some(user)) = (&self.auth, user) {
+            auth.tell(user, headers);
         }
     }
 
@@ -255,9 +335,9 @@ impl Rule {
         !has(&self.deny) && (self.allow.is_empty() || has(&self.allow))
     }
 
-    fn answered(&self, answer: &Answer, head: &Parts) -> Plan {
-        match answer {
-            Answer::Redirect { to, status } => {
+    fn replied(&self, reply: &Reply, head: &Parts) -> Plan {
+        match reply {
+            Reply::Redirect { to, status } => {
                 let Ok(location) = HeaderValue::try_from(self.filled(to, head)) else {
                     return Plan::text(StatusCode::BAD_REQUEST, &head.method);
                 };
@@ -265,9 +345,7 @@ impl Rule {
                 plan.headers.insert(LOCATION, location);
                 plan
             }
-            Answer::Respond { status, body } => {
-                Plan::with_text(*status, &head.method, body.clone())
-            }
+            Reply::Respond { status, body } => Plan::with_text(*status, &head.method, body.clone()),
         }
     }
 
@@ -298,6 +376,10 @@ impl Rule {
     }
 }
 
+fn refused(plan: Plan) -> Ruled {
+    Ruled::Answered(Answer::new(plan, AnswerKind::Refusal))
+}
+
 /// The target without the beginning of its path, which must end where a segment does. As sent, unless only another
 /// spelling of the path begins so.
 fn stripped(beginning: &str, uri: &Uri) -> Option<String> {
@@ -322,20 +404,5 @@ fn with_slash(rest: &str) -> String {
     match rest.starts_with('/') {
         true => rest.to_owned(),
         false => format!("/{rest}"),
-    }
-}
-
-impl Changes {
-    /// Applies the changes.
-    pub fn apply(&self, headers: &mut HeaderMap) {
-        for name in &self.remove {
-            headers.remove(name);
-        }
-        for (name, value) in &self.set {
-            headers.insert(name, value.clone());
-        }
-        for (name, value) in &self.add {
-            headers.append(name, value.clone());
-        }
     }
 }

@@ -23,11 +23,13 @@ use http::{HeaderMap, Method, StatusCode};
 use shortline_tls::Certificate;
 use shortline_tls::names::{Names, Pattern};
 
+use crate::compress::Compress;
 use crate::context::Connection;
 use crate::files::{Files, Plan};
 use crate::proxy::head::host_name;
 use crate::proxy::routes::Routes;
 use crate::rules::Rules;
+use crate::rules::pages::Pages;
 
 /// What answers the requests for some names.
 pub struct Site {
@@ -39,6 +41,10 @@ pub struct Site {
     pub routes: Routes,
     /// What it does with some requests.
     pub rules: Rules,
+    /// Pages in the place of errors' texts.
+    pub pages: Pages,
+    /// What is compressed on the fly.
+    pub compress: Compress,
     /// Its certificate.
     pub certificate: SiteCertificate,
     /// Where plain HTTP is redirected to: the port of HTTPS. `None`: it is served.
@@ -145,6 +151,8 @@ impl Sites {
             files,
             routes,
             rules: Rules::default(),
+            pages: Pages::default(),
+            compress: Compress::default(),
             certificate: SiteCertificate::Listeners,
             https_port: None,
             plain_until_certificate: false,

@@ -14,6 +14,7 @@ async fn get(files: &Files, target: &str) -> Plan {
         method: &Method::GET,
         target,
         headers,
+        compress: true,
     };
     files.respond(&head, shortline_base::clock::now_ns()).await
 }

@@ -52,6 +52,7 @@ const LIMITS: Limits = Limits {
     stall_time_max: Duration::from_secs(20),
     streams_max: 128,
     disk_reads_max: 2,
+    compressions_max: 64,
 };
 
 /// Everything; see the module's text.

@@ -5,7 +5,8 @@
 //! can fill the cache with them. Eviction is `quick_cache`'s (S3-FIFO-like). One weight keeps three
 //! limits: on bytes, entries and open files. The capacity counts as 1, and an entry weighs the
 //! largest of its shares in the three limits. So none of their sums can exceed its limit. All folders of a
-//! server share one cache; each has a number in it.
+//! server share one cache; each has a number in it. What is compressed on the fly (`made`) is kept beside its original, and
+//! counts alike.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -13,8 +14,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use quick_cache::sync::Cache;
 use quick_cache::{Equivalent, Weighter};
 
+use super::encoding::Coding;
 use super::entry::Entry;
 use super::kernel_copy::KernelCopies;
+use super::made::{Made, Makers};
 
 /// How long an entry is believed, in ns: 1 s.
 pub(super) const BELIEVED_NS: u64 = 1_000_000_000;
@@ -52,31 +55,44 @@ impl Default for CacheOptions {
 /// What is kept of all folders: resources, and the kernel's copies of their bytes.
 #[derive(Debug)]
 pub struct FileCache {
-    entries: Cache<Key, Arc<Entry>, Shares>,
+    entries: Cache<Key, Kept, Shares>,
     folders: AtomicU32,
+    /// Bytes of all files together.
+    pub(super) bytes_max: u64,
     /// Files up to this size are kept in memory, in bytes.
     pub(super) file_bytes_max: u64,
     pub(super) copies: Arc<KernelCopies>,
+    /// Files that are being compressed.
+    pub(super) makers: Arc<Makers>,
 }
 
 /// The part of a cache that belongs to a folder.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct EntryCache {
     shared: Arc<FileCache>,
     folder: u32,
 }
 
-/// A canonical path in a folder.
+/// A canonical path in a folder, and the coding of what was made of its file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Key {
+pub(super) struct Key {
     folder: u32,
+    coding: Option<Coding>,
     path: Box<str>,
+}
+
+/// What is kept.
+#[derive(Clone, Debug)]
+enum Kept {
+    Entry(Arc<Entry>),
+    Made(Arc<Made>),
 }
 
 /// The same as it is looked up. It has the hash of a [`Key`].
 #[derive(Hash)]
 struct Sought<'a> {
     folder: u32,
+    coding: Option<Coding>,
     path: &'a str,
 }
 
@@ -103,8 +119,10 @@ impl FileCache {
         Arc::new(Self {
             entries: Cache::with_weighter(entries, CAPACITY, shares),
             folders: AtomicU32::new(0),
+            bytes_max: options.bytes_max,
             file_bytes_max: options.file_bytes_max,
             copies: Arc::new(KernelCopies::new(options.open_files_max)),
+            makers: Makers::new(),
         })
     }
 }
@@ -125,26 +143,49 @@ impl EntryCache {
 
     /// The entry of a path, whether still believed or not.
     pub(super) fn get(&self, path: &str) -> Option<Arc<Entry>> {
-        self.shared.entries.get(&self.sought(path))
+        match self.shared.entries.get(&self.sought(path, None))? {
+            Kept::Entry(entry) => Some(entry),
+            Kept::Made(_) => None,
+        }
+    }
+
+    /// What was made of the file of a path.
+    pub(super) fn made(&self, path: &str, coding: Coding) -> Option<Arc<Made>> {
+        match self.shared.entries.get(&self.sought(path, Some(coding)))? {
+            Kept::Made(made) => Some(made),
+            Kept::Entry(_) => None,
+        }
     }
 
     /// Keeps an entry if the limits allow.
     pub(super) fn insert(&self, path: &str, entry: &Arc<Entry>) {
-        let key = Key {
-            folder: self.folder,
-            path: path.into(),
-        };
-        self.shared.entries.insert(key, Arc::clone(entry));
+        let kept = Kept::Entry(Arc::clone(entry));
+        self.shared.entries.insert(self.key(path, None), kept);
+    }
+
+    /// Keeps what was made of a file if the limits allow.
+    pub(super) fn keep_made(&self, key: Key, made: Arc<Made>) {
+        self.shared.entries.insert(key, Kept::Made(made));
     }
 
     /// Forgets a path that no longer names anything.
     pub(super) fn remove(&self, path: &str) {
-        self.shared.entries.remove(&self.sought(path));
+        self.shared.entries.remove(&self.sought(path, None));
     }
 
-    fn sought<'a>(&self, path: &'a str) -> Sought<'a> {
+    /// The key of a path's entry, or of what is made of its file.
+    pub(super) fn key(&self, path: &str, coding: Option<Coding>) -> Key {
+        Key {
+            folder: self.folder,
+            coding,
+            path: path.into(),
+        }
+    }
+
+    fn sought<'a>(&self, path: &'a str, coding: Option<Coding>) -> Sought<'a> {
         Sought {
             folder: self.folder,
+            coding,
             path,
         }
     }
@@ -152,17 +193,22 @@ impl EntryCache {
 
 impl Equivalent<Key> for Sought<'_> {
     fn equivalent(&self, key: &Key) -> bool {
-        (self.folder, self.path) == (key.folder, &*key.path)
+        (self.folder, self.coding, self.path) == (key.folder, key.coding, &*key.path)
     }
 }
 
-impl Weighter<Key, Arc<Entry>> for Shares {
-    fn weight(&self, key: &Key, entry: &Arc<Entry>) -> u64 {
+impl Weighter<Key, Kept> for Shares {
+    fn weight(&self, key: &Key, kept: &Kept) -> u64 {
         let mut bytes = key.path.len() as u64;
         let mut open_files = 0;
-        for variant in entry.variants() {
-            bytes += variant.file.kept_bytes();
-            open_files += u64::from(variant.file.disk().is_some());
+        match kept {
+            Kept::Entry(entry) => {
+                for variant in entry.variants() {
+                    bytes += variant.file.kept_bytes();
+                    open_files += u64::from(variant.file.disk().is_some());
+                }
+            }
+            Kept::Made(made) => bytes += made.kept_bytes(),
         }
         share(bytes, self.bytes_max)
             .max(share(1, self.entries_max))
@@ -205,9 +251,15 @@ mod tests {
         let build = RandomState::new();
         let key = Key {
             folder: 7,
+            coding: Some(Coding::Gzip),
             path: "/a".into(),
         };
-        let sought = |folder, path| Sought { folder, path };
+        let coding = Some(Coding::Gzip);
+        let sought = |folder, path| Sought {
+            folder,
+            coding,
+            path,
+        };
         assert_eq!(build.hash_one(&key), build.hash_one(sought(7, "/a")));
         assert!(sought(7, "/a").equivalent(&key));
         assert!(!sought(8, "/a").equivalent(&key) && !sought(7, "/b").equivalent(&key));

@@ -16,7 +16,7 @@ use http::header::{
 /// What a client may compare its copy against.
 #[derive(Clone, Debug)]
 pub struct Validators {
-    /// The strong entity tag, quotes included.
+    /// The entity tag, quotes included.
     pub etag: HeaderValue,
     /// The last modification in whole seconds. `None` if it lies in the future or before 1970.
     pub modified: Option<SystemTime>,
@@ -33,11 +33,23 @@ pub enum Verdict {
     Failed,
 }
 
+impl Validators {
+    /// The entity tag in its parts.
+    fn tag(&self) -> EntityTag<'_> {
+        let etag = self.etag.as_bytes();
+        let (weak, opaque) = match etag.strip_prefix(b"W/") {
+            Some(opaque) => (true, opaque),
+            None => (false, etag),
+        };
+        EntityTag { weak, opaque }
+    }
+}
+
 /// Evaluates the conditions of a GET or HEAD.
 pub fn evaluate(headers: &HeaderMap, validators: &Validators) -> Verdict {
-    let etag = validators.etag.as_bytes();
+    let own = validators.tag();
     let holds = if headers.contains_key(IF_MATCH) {
-        any_tag(headers, IF_MATCH, |tag| !tag.weak && tag.opaque == etag)
+        any_tag(headers, IF_MATCH, |tag| !tag.weak && tag == own)
     } else {
         !is_newer(headers, IF_UNMODIFIED_SINCE, validators).unwrap_or(false)
     };
@@ -45,7 +57,7 @@ pub fn evaluate(headers: &HeaderMap, validators: &Validators) -> Verdict {
         return Verdict::Failed;
     }
     let changed = if headers.contains_key(IF_NONE_MATCH) {
-        !any_tag(headers, IF_NONE_MATCH, |tag| tag.opaque == etag)
+        !any_tag(headers, IF_NONE_MATCH, |tag| tag.opaque == own.opaque)
     } else {
         is_newer(headers, IF_MODIFIED_SINCE, validators).unwrap_or(true)
     };
@@ -69,7 +81,7 @@ pub fn if_range_holds(headers: &HeaderMap, validators: &Validators, now: SystemT
     }
     let value = value.as_bytes().trim_ascii();
     if value.starts_with(b"\"") || value.starts_with(b"W/") {
-        return value == validators.etag.as_bytes();
+        return !validators.tag().weak && value == validators.etag.as_bytes();
     }
     match (parse_date(value), validators.modified) {
         (Some(date), Some(modified)) => {
@@ -180,6 +192,22 @@ mod tests {
         for value in ["W/\"a\"", "\"b\"", "a", "\"a", "\"a\"x", ""] {
             assert_eq!(verdict(&[(IF_MATCH, value)]), Verdict::Failed, "{value}");
         }
+    }
+
+    #[test]
+    fn a_weak_tag_of_ours_is_for_if_none_match_only() {
+        let weak = Validators {
+            etag: HeaderValue::from_static("W/\"a\""),
+            modified: None,
+        };
+        let verdict = |name, value| evaluate(&headers(&[(name, value)]), &weak);
+        for value in ["\"a\"", "W/\"a\""] {
+            assert_eq!(verdict(IF_NONE_MATCH, value), Verdict::NotModified);
+            assert_eq!(verdict(IF_MATCH, value), Verdict::Failed);
+            let asked = headers(&[(IF_RANGE, value)]);
+            assert!(!if_range_holds(&asked, &weak, SystemTime::now()));
+        }
+        assert_eq!(verdict(IF_NONE_MATCH, "\"b\""), Verdict::Proceed);
     }
 
     #[test]

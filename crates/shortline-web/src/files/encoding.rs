@@ -9,8 +9,8 @@
 use http::HeaderMap;
 use http::header::ACCEPT_ENCODING;
 
-/// A coding of a precompressed sibling.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A coding of a precompressed sibling, or of what is compressed on the fly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Coding {
     /// `.zst`, RFC 8878.
     Zstd,

@@ -5,6 +5,7 @@
 //!   strong, and the same on every host that got the file with its time. One change goes unnoticed:
 //!   rewriting a file with as many bytes within one tick of the kernel's file clock (at most 10
 //!   ms).
+//!   What is compressed on the fly has a weak tag, with its coding's name.
 //! - A modification time in the future or before 1970 gives no `Last-Modified` (RFC 9110 8.8.2.1).
 //! - A sibling older than its original, in whole seconds, is stale and ignored.
 //! - Types come from the name (`mime_guess`). Text is declared as UTF-8, except XML, which declares
@@ -14,15 +15,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
+use bytes::Bytes;
 use http::header::{
     ACCEPT_ENCODING, ACCEPT_RANGES, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, ETAG,
-    HeaderMap, HeaderValue, LAST_MODIFIED, VARY, X_CONTENT_TYPE_OPTIONS,
+    HeaderMap, HeaderValue, IF_MATCH, LAST_MODIFIED, RANGE, VARY, X_CONTENT_TYPE_OPTIONS,
 };
 use rustix::fs::{Stat, fstat};
 
 use super::conditional::Validators;
 use super::encoding::{Choice, Coding, choose};
 use super::file::OpenFile;
+use super::kernel_copy::KernelCopies;
+use super::made::Made;
 
 /// After this long without a change, a file's times identify its content. The clocks of file
 /// systems tick as slowly as every two seconds.
@@ -33,6 +37,8 @@ const SETTLED_AFTER: Duration = Duration::from_secs(2);
 pub(super) struct Entry {
     pub(super) identity: Arc<Variant>,
     siblings: Vec<(Coding, Arc<Variant>)>,
+    /// Whether it may be compressed on the fly.
+    is_compressible: bool,
     /// When the file system was last asked, on the caller's clock.
     checked_ns: AtomicU64,
 }
@@ -66,7 +72,7 @@ pub(super) struct Kind<'a> {
     /// The original's name, which determines the type.
     pub(super) name: &'a str,
     pub(super) coding: Option<Coding>,
-    /// Whether the resource has siblings.
+    /// Whether the resource has siblings, or may be compressed.
     pub(super) varies: bool,
 }
 
@@ -74,11 +80,13 @@ impl Entry {
     pub(super) fn new(
         identity: Arc<Variant>,
         siblings: Vec<(Coding, Arc<Variant>)>,
+        is_compressible: bool,
         checked_ns: u64,
     ) -> Self {
         Self {
             identity,
             siblings,
+            is_compressible,
             checked_ns: AtomicU64::new(checked_ns),
         }
     }
@@ -93,6 +101,34 @@ impl Entry {
             Choice::Coded(coding) => self.sibling(coding),
             Choice::NotAcceptable => None,
         }
+    }
+
+    /// The coding to make for a request. `None`: what is there serves it as well. A sibling that the client takes goes before
+    /// what would be made, and the file as it is where a part of it or these very bytes are asked for.
+    pub(super) fn to_make(&self, headers: &HeaderMap) -> Option<Coding> {
+        let asks_for_bytes = || headers.contains_key(RANGE) || headers.contains_key(IF_MATCH);
+        if !self.is_compressible || !headers.contains_key(ACCEPT_ENCODING) || asks_for_bytes() {
+            return None;
+        }
+        let takes_sibling = !self.siblings.is_empty()
+            && matches!(
+                choose(headers, |coding| self.sibling(coding).is_some()),
+                Choice::Coded(_)
+            );
+        match choose(headers, |_| true) {
+            Choice::Coded(coding) if !takes_sibling => Some(coding),
+            _ => None,
+        }
+    }
+
+    /// What was made for a request, or else what [`Self::select`] finds.
+    pub(super) fn or_made<'a>(
+        &'a self,
+        made: Option<&'a Made>,
+        headers: &HeaderMap,
+    ) -> Option<&'a Arc<Variant>> {
+        let variant = made.and_then(|made| made.variant.as_ref());
+        variant.or_else(|| self.select(headers))
     }
 
     pub(super) fn sibling(&self, coding: Coding) -> Option<&Arc<Variant>> {
@@ -145,6 +181,44 @@ impl Variant {
             stamp,
             settled,
         }
+    }
+
+    /// What is made of this in a coding.
+    pub(super) fn coded(&self, coding: Coding, bytes: Bytes, copies: Arc<KernelCopies>) -> Self {
+        let validators = self.validators_coded(coding);
+        let mut headers = self.headers.clone();
+        headers.insert(CONTENT_LENGTH, HeaderValue::from(bytes.len()));
+        headers.insert(CONTENT_ENCODING, HeaderValue::from_static(coding.name()));
+        headers.insert(ETAG, validators.etag.clone());
+        headers.remove(ACCEPT_RANGES);
+        Self {
+            file: Arc::new(OpenFile::of_bytes(bytes, copies)),
+            validators,
+            headers,
+            is_coded: true,
+            stamp: self.stamp,
+            settled: self.settled,
+        }
+    }
+
+    /// What a client may compare with what is made of this in a coding.
+    pub(super) fn validators_coded(&self, coding: Coding) -> Validators {
+        let strong = self.stamp.etag(Some(coding));
+        let weak = HeaderValue::try_from([b"W/", strong.as_bytes()].concat());
+        Validators {
+            etag: weak.expect("invariant: a tag with W/ before it"),
+            modified: self.validators.modified,
+        }
+    }
+
+    /// What another with the same bytes has, and none with others. `None`: nothing proves that yet.
+    pub(super) fn proof(&self) -> Option<Stamp> {
+        self.settled.then_some(self.stamp)
+    }
+
+    /// The properties of its file.
+    pub(super) fn stamp(&self) -> Stamp {
+        self.stamp
     }
 
     /// Whether this is still right for a file with `stamp`, and for a resource that varies or not.
@@ -245,7 +319,8 @@ fn headers_of(len: u64, kind: Kind<'_>, validators: &Validators) -> HeaderMap {
     headers
 }
 
-fn content_type(name: &str) -> HeaderValue {
+/// The type of a file by its name.
+pub(super) fn content_type(name: &str) -> HeaderValue {
     let Some(mime) = mime_guess::from_path(name).first_raw() else {
         return HeaderValue::from_static("application/octet-stream");
     };

@@ -61,6 +61,20 @@ impl OpenFile {
         file
     }
 
+    /// Bytes that were made of a file, all in memory.
+    pub(super) fn of_bytes(bytes: Bytes, keep: Arc<KernelCopies>) -> Self {
+        let kept = Kept {
+            bytes: bytes.clone(),
+            in_kernel: OnceLock::new(),
+        };
+        Self {
+            len: bytes.len() as u64,
+            memory: kept.into(),
+            keep: Some(keep),
+            disk: None,
+        }
+    }
+
     /// The same file without its descriptor, if its bytes were read since it was opened.
     pub(super) fn released(&self) -> Option<Self> {
         let kept = self.memory.get().filter(|_| self.disk.is_some())?;

@@ -8,11 +8,16 @@ use shortline_base::clock;
 
 use super::cache::{BELIEVED_NS, EntryCache, FileCache};
 use super::encoding::Coding;
-use super::entry::{Entry, Kind, Stamp, Variant};
+use super::entry::{Entry, Kind, Stamp, Variant, content_type};
 use super::file::OpenFile;
+use super::made::{Made, Order};
 use super::open::{OpenError, Opened, PathKind, Root, Wait};
 use super::paths::FilePath;
 use super::{FilesError, FilesOptions, listing};
+use crate::compress;
+
+/// The part of the cache that what is made of a file may take.
+const CACHE_PART_MAX: u64 = 4;
 
 /// What a [`super::Files`] and its clones share.
 #[derive(Debug)]
@@ -92,6 +97,54 @@ impl Lookup {
         found
     }
 
+    /// What was made of the file of a path, if it still holds.
+    pub(super) fn made(
+        &self,
+        path: &FilePath<'_>,
+        coding: Coding,
+        original: &Arc<Variant>,
+    ) -> Option<Arc<Made>> {
+        let made = self.cache.made(path.as_str(), coding)?;
+        made.holds_for(original).then_some(made)
+    }
+
+    /// Whether something would be made of the file soon.
+    pub(super) fn would_make(
+        &self,
+        path: &FilePath<'_>,
+        coding: Coding,
+        original: &Variant,
+    ) -> bool {
+        let key = self.cache.key(path.as_str(), Some(coding));
+        let makers = &self.cache.shared().makers;
+        makers.has_room(&key, original.file.len())
+    }
+
+    /// Makes something of the file of a path, or waits until another request has.
+    pub(super) async fn make(
+        &self,
+        path: &FilePath<'_>,
+        coding: Coding,
+        original: &Arc<Variant>,
+    ) -> Option<Arc<Made>> {
+        let order = Order {
+            key: self.cache.key(path.as_str(), Some(coding)),
+            original: Arc::clone(original),
+            coding,
+        };
+        let made = self.cache.shared().makers.make(&self.cache, order).await?;
+        made.holds_for(original).then_some(made)
+    }
+
+    /// Whether a file may be compressed on the fly: one that gains by it, and of which the cache can keep what is made.
+    fn is_compressible(&self, name: &str, bytes: u64) -> bool {
+        let kept_max = self.cache.shared().bytes_max / CACHE_PART_MAX;
+        self.options.compress
+            && (compress::BYTES_MIN..=self.options.compress_bytes_max.min(kept_max))
+                .contains(&bytes)
+            && content_type(name).to_str().is_ok_and(compress::suits_type)
+    }
+
     fn look_up(
         &self,
         path: &FilePath<'_>,
@@ -164,7 +217,8 @@ impl Lookup {
         let now = clock::date();
         let stamp = Stamp::new(&stat);
         let siblings = self.siblings(name, &stamp, wait)?;
-        let varies = !siblings.is_empty();
+        let is_compressible = self.is_compressible(name, stamp.len);
+        let varies = is_compressible || !siblings.is_empty();
         let variant = |fd, stamp: Stamp, coding, before: Option<&Arc<Variant>>| match before {
             Some(before) if before.holds_for(stamp, varies) => before.released(),
             _ => {
@@ -190,7 +244,8 @@ impl Lookup {
         });
         let coded = coded.collect();
         let identity = variant(fd, stamp, None, known.map(|known| &known.identity));
-        Ok(Arc::new(Entry::new(identity, coded, now_ns)))
+        let entry = Entry::new(identity, coded, is_compressible, now_ns);
+        Ok(Arc::new(entry))
     }
 
     /// The precompressed siblings that are not older than their original. One that cannot be

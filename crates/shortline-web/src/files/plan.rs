@@ -20,6 +20,8 @@ pub struct RequestHead<'a> {
     pub target: &'a str,
     /// The header fields.
     pub headers: &'a HeaderMap,
+    /// Whether the file may be compressed for it.
+    pub compress: bool,
 }
 
 /// A decided response: everything except `Date`, `Server` and the connection's own fields.

@@ -8,6 +8,7 @@
 //! | a directory without its slash | 301 to the path with it, relative to the host, query kept |
 //! | a directory without index file | the listing, or 404 |
 //! | no coding acceptable, not even none | 406 |
+//! | a file that gains by compression, for a client that takes a coding of which there is no sibling | what is made of it (`made`) |
 //! | ranges | 206 or 416, GET only; a coded sibling gets 200 instead of several ranges, which is clearer |
 //! | no descriptors or memory left | 503 with Retry-After |
 //!
@@ -25,6 +26,7 @@ use shortline_base::clock;
 use shortline_base::world::run_blocking;
 
 use super::conditional::{Verdict, evaluate, if_range_holds};
+use super::encoding::Coding;
 use super::entry::{Entry, Variant};
 use super::lookup::{Found, Lookup};
 use super::multipart;
@@ -37,9 +39,35 @@ const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, OPTIONS");
 
 /// See [`super::Files::respond`].
 pub(super) async fn respond(lookup: &Arc<Lookup>, head: &RequestHead<'_>, now_ns: u64) -> Plan {
-    if let Some(plan) = respond_now(lookup, head, now_ns) {
-        return plan;
+    let (path, query) = match accept(head) {
+        Ok(accepted) => accepted,
+        Err(plan) => return *plan,
+    };
+    let found = match lookup.find(now_ns, &path, Wait::Never) {
+        Err(OpenError::WouldBlock) => find_patiently(lookup, head, now_ns).await,
+        found => found,
+    };
+    let Ok(Found::Resource(entry)) = &found else {
+        return plan_found(found, head, &path, query);
+    };
+    match select(lookup, entry, head, &path) {
+        Selected::Unmade(coding) => {
+            if let Some(plan) = plan_unmade(&entry.identity, coding, head) {
+                return plan;
+            }
+            let made = lookup.make(&path, coding, &entry.identity).await;
+            plan_selected(entry.or_made(made.as_deref(), head.headers), head)
+        }
+        Selected::Variant(variant) => plan_selected(variant.as_ref(), head),
     }
+}
+
+/// Looks a file up on a thread that may wait for a disk.
+async fn find_patiently(
+    lookup: &Arc<Lookup>,
+    head: &RequestHead<'_>,
+    now_ns: u64,
+) -> Result<Found, OpenError> {
     let looking = Arc::clone(lookup);
     let target = head.target.to_owned();
     let found = run_blocking(move || match parse_target(&target) {
@@ -48,11 +76,7 @@ pub(super) async fn respond(lookup: &Arc<Lookup>, head: &RequestHead<'_>, now_ns
         Ok(Target::Asterisk) | Err(_) => Err(OpenError::Broken),
     });
     // The task fails only if the runtime is shutting down.
-    let found = found.await.unwrap_or(Err(OpenError::Broken));
-    match accept(head) {
-        Ok((path, query)) => plan_found(found, head, &path, query),
-        Err(plan) => *plan,
-    }
+    found.await.unwrap_or(Err(OpenError::Broken))
 }
 
 /// See [`super::Files::respond_now`].
@@ -63,7 +87,50 @@ pub(super) fn respond_now(lookup: &Lookup, head: &RequestHead<'_>, now_ns: u64) 
     };
     match lookup.find(now_ns, &path, Wait::Never) {
         Err(OpenError::WouldBlock) => None,
+        Ok(Found::Resource(entry)) => match select(lookup, &entry, head, &path) {
+            Selected::Variant(variant) => Some(plan_selected(variant.as_ref(), head)),
+            Selected::Unmade(coding) => plan_unmade(&entry.identity, coding, head).or_else(|| {
+                // Where the file would have to wait, it leaves as it is.
+                let waits = lookup.would_make(&path, coding, &entry.identity);
+                (!waits).then(|| plan_selected(entry.select(head.headers), head))
+            }),
+        },
         found => Some(plan_found(found, head, &path, query)),
+    }
+}
+
+/// What a request gets of a resource.
+enum Selected {
+    /// This, or nothing that the client accepts.
+    Variant(Option<Arc<Variant>>),
+    /// What would have to be made.
+    Unmade(Coding),
+}
+
+fn select(lookup: &Lookup, entry: &Entry, head: &RequestHead<'_>, path: &FilePath<'_>) -> Selected {
+    let coding = match head.compress {
+        true => entry.to_make(head.headers),
+        false => None,
+    };
+    let Some(coding) = coding else {
+        return Selected::Variant(entry.select(head.headers).cloned());
+    };
+    match lookup.made(path, coding, &entry.identity) {
+        Some(made) => Selected::Variant(entry.or_made(Some(&made), head.headers).cloned()),
+        None => Selected::Unmade(coding),
+    }
+}
+
+/// The answer that needs nothing made: the client has what would be.
+fn plan_unmade(original: &Variant, coding: Coding, head: &RequestHead<'_>) -> Option<Plan> {
+    let validators = original.validators_coded(coding);
+    match evaluate(head.headers, &validators) {
+        Verdict::NotModified => {
+            let mut plan = plan_not_modified(original);
+            plan.headers.insert(ETAG, validators.etag);
+            Some(plan)
+        }
+        Verdict::Proceed | Verdict::Failed => None,
     }
 }
 
@@ -99,7 +166,7 @@ fn plan_found(
     query: Option<&str>,
 ) -> Plan {
     match found {
-        Ok(Found::Resource(entry)) => plan_resource(&entry, head),
+        Ok(Found::Resource(entry)) => plan_selected(entry.select(head.headers), head),
         Ok(Found::Directory) => plan_redirect(head.method, path, query),
         Ok(Found::Listing(page)) => plan_listing(head.method, page),
         Err(error) => {
@@ -133,8 +200,8 @@ fn plan_listing(method: &Method, page: String) -> Plan {
     .with(CACHE_CONTROL, HeaderValue::from_static("no-cache"))
 }
 
-fn plan_resource(entry: &Entry, head: &RequestHead<'_>) -> Plan {
-    let Some(variant) = entry.select(head.headers) else {
+fn plan_selected(variant: Option<&Arc<Variant>>, head: &RequestHead<'_>) -> Plan {
+    let Some(variant) = variant else {
         let vary = HeaderValue::from_name(ACCEPT_ENCODING);
         return Plan::text(StatusCode::NOT_ACCEPTABLE, head.method).with(VARY, vary);
     };

@@ -1,6 +1,7 @@
 //! Whole responses, from a request's head to the bytes of the body, on real files.
 #![allow(clippy::unwrap_used)]
 
+mod compressed;
 mod memory;
 
 use std::fs::{self, File, FileTimes};
@@ -59,8 +60,10 @@ impl Bed {
             method,
             target,
             headers,
+            compress: true,
         };
         let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
             .build()
             .unwrap();
         runtime.block_on(self.files.respond(&head, shortline_base::clock::now_ns()))

@@ -203,7 +203,8 @@ fn join_cookies(headers: &mut HeaderMap) {
     }
 }
 
-fn connection_options(headers: &HeaderMap) -> impl Iterator<Item = HeaderName> {
+/// The names that `Connection` has.
+pub fn connection_options(headers: &HeaderMap) -> impl Iterator<Item = HeaderName> {
     headers
         .get_all(header::CONNECTION)
         .iter()

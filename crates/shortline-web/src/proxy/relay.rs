@@ -5,10 +5,14 @@
 //! buffer frees its backend at once, however slow the client is. With a larger one the backend
 //! waits while the buffer is full, and its permit is paused meanwhile (`admission`).
 //!
+//! A body that is compressed on the way ([`Coder`]) is so before it gets into the buffer, in pieces between which other tasks
+//! run. What was taken in is brought out when nothing more has arrived, so an event reaches its client at once.
+//!
 //! A body that ends too early is an error here, however it came. The client's connection is then
 //! reset, so that no truncated response looks complete.
 
 use std::collections::VecDeque;
+use std::error::Error;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,8 +20,9 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use futures_util::FutureExt;
 use http::HeaderMap;
-use http_body::Body;
+use http_body::{Body, Frame};
 use http_body_util::BodyExt;
 use parking_lot::Mutex;
 use shortline_base::clock::now_ns;
@@ -27,6 +32,8 @@ use super::admission::{Held, Side};
 use super::error::with_sources;
 use super::exchange::Ending;
 use super::response::ResponseBody;
+use crate::compress::PIECE_BYTES;
+use crate::compress::encoder::Coder;
 use crate::response_cache::Recording;
 
 /// How often to yield to others while a body's first bytes are on their way. They can then leave
@@ -62,15 +69,20 @@ struct State {
     writer: Option<Waker>,
 }
 
+/// What is done with a body on its way: nothing, or it is kept for other requests, or compressed.
+#[allow(missing_docs)]
+pub enum Way {
+    Plain,
+    Recorded(Box<Recording>),
+    Coded(Box<Coder>),
+}
+
 /// Begins to read `body`; `None` if there is nothing to read.
-pub fn begin(
-    body: ResponseBody,
-    ending: Ending,
-    held: Held,
-    recording: Option<Recording>,
-) -> Option<Relayed> {
+pub fn begin(body: ResponseBody, ending: Ending, held: Held, way: Way) -> Option<Relayed> {
     if body.is_end_stream() {
-        recording.into_iter().for_each(Recording::finish);
+        if let Way::Recorded(recording) = way {
+            recording.finish();
+        }
         held.finish(true);
         ending.complete();
         tokio::spawn(ending.keep_connection());
@@ -83,8 +95,11 @@ pub fn begin(
         all_bytes: Arc::clone(ending.upstream.buffered_bytes()),
         all_bytes_max: options.buffers_bytes_max,
     });
-    let remaining_bytes = body.size_hint().exact();
-    let pump = tokio::spawn(pump(body, Arc::clone(&buffer), ending, held, recording));
+    let remaining_bytes = match way {
+        Way::Coded(_) => None,
+        Way::Plain | Way::Recorded(_) => body.size_hint().exact(),
+    };
+    let pump = tokio::spawn(pump(body, Arc::clone(&buffer), ending, held, way));
     Some(Relayed {
         buffer,
         remaining_bytes,
@@ -93,15 +108,17 @@ pub fn begin(
 }
 
 /// Reads the body to its end.
-async fn pump(
-    body: ResponseBody,
-    buffer: Arc<Buffer>,
-    ending: Ending,
-    held: Held,
-    mut recording: Option<Recording>,
-) {
+async fn pump(body: ResponseBody, buffer: Arc<Buffer>, ending: Ending, held: Held, way: Way) {
     let idle_time_max = ending.upstream.options.idle_time_max;
-    let end = fill(body, &buffer, &held, idle_time_max, &mut recording).await;
+    let mut recording = None;
+    let end = match way {
+        Way::Coded(coder) => fill_coded(body, &buffer, &held, idle_time_max, *coder).await,
+        Way::Plain => fill(body, &buffer, &held, idle_time_max, &mut recording).await,
+        Way::Recorded(recorded) => {
+            recording = Some(*recorded);
+            fill(body, &buffer, &held, idle_time_max, &mut recording).await
+        }
+    };
     held.finish(end.is_ok());
     match end {
         Ok(()) => {
@@ -134,40 +151,94 @@ async fn fill(
 ) -> Result<(), BrokenOff> {
     loop {
         // What is recorded is held anyway, however slow the client is.
-        if recording.is_none() && buffer.is_full() {
-            held.waits(Side::Download, true);
-            std::future::poll_fn(|context| buffer.poll_space(context)).await;
-            held.waits(Side::Download, false);
+        if recording.is_none() {
+            buffer.wait_for_space(held).await;
         }
-        match tokio::time::timeout(idle_time_max, body.frame()).await {
-            Ok(None) => return Ok(()),
-            Ok(Some(Ok(frame))) => {
-                *recording = recording
-                    .take()
-                    .and_then(|recording| recorded(recording, &frame));
-                buffer.push(frame);
-                if body.is_end_stream() {
-                    return Ok(());
-                }
+        let Some(frame) = next_frame(&mut body, idle_time_max).await? else {
+            return Ok(());
+        };
+        *recording = recording
+            .take()
+            .and_then(|recording| recorded(recording, &frame));
+        buffer.push(frame);
+        if body.is_end_stream() {
+            return Ok(());
+        }
+    }
+}
+
+/// The same, with a body that is compressed on the way.
+async fn fill_coded(
+    mut body: ResponseBody,
+    buffer: &Buffer,
+    held: &Held,
+    idle_time_max: Duration,
+    mut coder: Coder,
+) -> Result<(), BrokenOff> {
+    loop {
+        buffer.wait_for_space(held).await;
+        // What is on its way gets time to arrive.
+        tokio::task::yield_now().await;
+        let frame = match body.frame().now_or_never() {
+            Some(frame) => frame.transpose().map_err(|error| broken_off(&*error))?,
+            None => {
+                buffer.push(Frame::data(coder.flush()?));
+                next_frame(&mut body, idle_time_max).await?
             }
-            Ok(Some(Err(error))) => {
-                return Err(BrokenOff {
-                    kind: io::ErrorKind::UnexpectedEof,
-                    reason: with_sources(&*error),
-                });
+        };
+        let data = match frame.map(Frame::into_data) {
+            None => break,
+            Some(Err(trailers)) => {
+                buffer.push(trailers);
+                continue;
             }
-            Err(_elapsed) => {
-                return Err(BrokenOff {
-                    kind: io::ErrorKind::TimedOut,
-                    reason: format!("silent for {} s", idle_time_max.as_secs_f64()),
-                });
-            }
+            Some(Ok(data)) => data,
+        };
+        for piece in data.chunks(PIECE_BYTES) {
+            buffer.push(Frame::data(coder.pass(piece)?));
+            tokio::task::yield_now().await;
+        }
+        if body.is_end_stream() {
+            break;
+        }
+    }
+    buffer.push(Frame::data(coder.finish()?));
+    Ok(())
+}
+
+/// What the backend sends next. `None`: it has sent all.
+async fn next_frame(
+    body: &mut ResponseBody,
+    idle_time_max: Duration,
+) -> Result<Option<Frame<Bytes>>, BrokenOff> {
+    match tokio::time::timeout(idle_time_max, body.frame()).await {
+        Ok(frame) => frame.transpose().map_err(|error| broken_off(&*error)),
+        Err(_elapsed) => Err(BrokenOff {
+            kind: io::ErrorKind::TimedOut,
+            reason: format!("silent for {} s", idle_time_max.as_secs_f64()),
+        }),
+    }
+}
+
+fn broken_off(error: &(dyn Error + Send + Sync)) -> BrokenOff {
+    BrokenOff {
+        kind: io::ErrorKind::UnexpectedEof,
+        reason: with_sources(error),
+    }
+}
+
+impl From<io::Error> for BrokenOff {
+    /// It cannot be compressed: there is no memory.
+    fn from(error: io::Error) -> Self {
+        Self {
+            kind: error.kind(),
+            reason: format!("it cannot be compressed: {error}"),
         }
     }
 }
 
 /// Records a frame. `None`: the response is not kept after all. One with trailers is not.
-fn recorded(mut recording: Recording, frame: &http_body::Frame<Bytes>) -> Option<Recording> {
+fn recorded(mut recording: Recording, frame: &Frame<Bytes>) -> Option<Recording> {
     let data = frame.data_ref()?;
     recording.push(data).then_some(recording)
 }
@@ -183,6 +254,15 @@ impl Buffer {
         bytes >= self.bytes_max || (all_full && bytes > 0)
     }
 
+    /// Waits until there is room, and pauses the permit meanwhile.
+    async fn wait_for_space(&self, held: &Held) {
+        if self.is_full() {
+            held.waits(Side::Download, true);
+            std::future::poll_fn(|context| self.poll_space(context)).await;
+            held.waits(Side::Download, false);
+        }
+    }
+
     fn poll_space(&self, context: &mut Context<'_>) -> Poll<()> {
         let mut state = self.state.lock();
         if self.is_full_with(state.bytes) {
@@ -192,7 +272,7 @@ impl Buffer {
         Poll::Ready(())
     }
 
-    fn push(&self, frame: http_body::Frame<Bytes>) {
+    fn push(&self, frame: Frame<Bytes>) {
         let mut state = self.state.lock();
         match frame.into_data() {
             Ok(data) if data.is_empty() => return,
@@ -350,7 +430,6 @@ impl Drop for Relayed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http_body::Frame;
     use proptest::prelude::*;
 
     fn buffer(bytes_max: usize, all_bytes_max: usize) -> Buffer {

@@ -153,12 +153,12 @@ fn answered(
         false => PlanBody::Empty,
     };
     cache.count(outcome, body.len());
-    Plan {
+    Decided::from(Plan {
         status,
         headers,
         body,
-    }
-    .into()
+    })
+    .of_backend()
 }
 
 /// What the request's conditions say of a response with a tag.

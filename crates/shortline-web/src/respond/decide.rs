@@ -1,22 +1,26 @@
 //! What the response to a request is: a file, a backend's answer, or what a rule or an error says.
 
 use std::fmt::Display;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
+use bytes::Bytes;
 use http::header::{self, HeaderValue};
 use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode, Uri};
 
 use super::{Tunnel, cached, target};
+use crate::compress::{self, Compress, Passing};
 use crate::context::Connection;
 use crate::files::{Plan, PlanBody, RequestHead};
 use crate::identity::Identity;
 use crate::outgoing::Content;
-use crate::place::{Place, Spot};
+use crate::place::{self, AnswerKind, Place, Spot};
 use crate::programs::{Found, Programs};
 use crate::proxy::routes::Route;
 use crate::proxy::{self, AtBackend, Proxied, ProxyError, Received, Trail};
 use crate::response_cache::Recorder;
+use crate::rules::auth::Access;
+use crate::rules::pages::Page;
 use crate::sites::Site;
 use crate::unwanted::{self, Unsound};
 
@@ -28,6 +32,8 @@ pub struct Decided {
     pub tunnel: Option<Box<Tunnel>>,
     /// A backend's part in it, if one was asked.
     pub at_backend: Option<AtBackend>,
+    /// Whether a page may stand for it: it is this server's own, and nobody asked for it.
+    pub is_own: bool,
 }
 
 /// Who asks, and when.
@@ -39,6 +45,8 @@ pub struct Asks {
     pub identity: Option<Identity>,
     /// When the request was complete.
     pub now_ns: u64,
+    /// What may become of a backend's response.
+    pub passing: Passing,
 }
 
 /// The answer, if it need not wait for a backend, a disk or the client.
@@ -57,39 +65,74 @@ pub fn now(
     }
     let spot = match place {
         Place::At(spot) => spot,
-        Place::Answered { plan, .. } => return Some(Plan::clone(plan).into()),
+        Place::Nowhere(plan) => return Some(Plan::clone(plan).into()),
         Place::Malformed(_) => return None,
     };
+    let decided = at_spot_now(connection, spot, head, body, now_ns)?;
+    let decided = match decided.page(connection, spot) {
+        None => decided,
+        Some(Page::Text(text)) => decided.with_text(&head.method, text),
+        Some(Page::File(target)) => {
+            let files = spot.site(connection).files.as_ref();
+            let asked = page_head(&head.method, target);
+            match files.map(|files| files.respond_now(&asked, now_ns)) {
+                Some(page) => decided.with_page(page?),
+                None => decided,
+            }
+        }
+    };
+    Some(decided.at(connection, spot))
+}
+
+/// What a site answers without waiting.
+fn at_spot_now(
+    connection: &Connection,
+    spot: &Spot,
+    head: &Parts,
+    body: &Received,
+    now_ns: u64,
+) -> Option<Decided> {
+    if let Some(answer) = spot.answer() {
+        return Some(answer.clone().into());
+    }
+    match spot.ask_now(connection, head) {
+        None | Some(Access::Granted) => {}
+        Some(Access::Refused(plan)) => return Some(Decided::from(*plan)),
+        Some(Access::Unchecked) => return None,
+    }
     let site = spot.site(connection);
     let targets = spot.targets(connection, head);
+    let compress = spot.compress(connection);
+    let asked = |target| with_target(head, target, compress);
     if let Some(files) = &site.files {
         for target in &targets {
             if program_route(site, target).is_some() {
                 return None;
             }
-            let plan = files.respond_now(&with_target(head, target), now_ns)?;
+            let plan = files.respond_now(&asked(target), now_ns)?;
             if plan.status != StatusCode::NOT_FOUND {
-                return Some(Decided::from(plan).at(connection, spot));
+                return Some(plan.into());
             }
         }
     }
     if let Some(route) = spot.route(connection, head) {
         if let Some(programs) = &route.programs
-            && let Found::Answer(plan) = programs.find_now(head, target(head), now_ns)?
+            && let Found::Answer(plan) =
+                programs.find_now(head, target(head), compress.files, now_ns)?
         {
-            return Some(Decided::from(plan).at(connection, spot));
+            return Some(plan.into());
         }
-        let sent = sent_target(spot, head);
-        let kept = cached::now(connection, route, head, body, sent)?;
-        return Some(kept.at(connection, spot));
+        // What is kept may depend on fields that the rule changes, and so on who asks.
+        if spot.changes_fields(connection) {
+            return None;
+        }
+        return cached::now(connection, route, head, body, sent_target(spot, head));
     }
     let plan = match &site.files {
-        Some(files) if targets.is_empty() => {
-            files.respond_now(&with_target(head, target(head)), now_ns)?
-        }
+        Some(files) if targets.is_empty() => files.respond_now(&asked(target(head)), now_ns)?,
         _ => without_files(head),
     };
-    Some(Decided::from(plan).at(connection, spot))
+    Some(plan.into())
 }
 
 /// The answer of a backend, or of a file that must be looked up on the disk.
@@ -97,13 +140,15 @@ pub async fn later(
     connection: Arc<Connection>,
     place: Place,
     asks: Asks,
-    mut head: Parts,
-    mut body: Received,
+    head: Parts,
+    body: Received,
 ) -> Decided {
     let now_ns = asks.now_ns;
+    // What is left of it is dropped once the answer is ready; see `Responding::body`.
+    let mut body = Some(body);
     let spot = match place {
         Place::At(spot) => spot,
-        Place::Answered { plan, .. } => {
+        Place::Nowhere(plan) => {
             let unsound = pass_over(&connection, &head, &mut body).await;
             return unsound.unwrap_or(*plan).into();
         }
@@ -111,54 +156,103 @@ pub async fn later(
             return refusal(StatusCode::BAD_REQUEST, &head, &malformed).into();
         }
     };
-    let site = spot.site(&connection);
-    let targets = spot.targets(&connection, &head);
+    let method = head.method.clone();
+    let decided = at_spot(&connection, &spot, asks, head, &mut body).await;
+    let decided = match decided.page(&connection, &spot) {
+        None => decided,
+        Some(Page::Text(text)) => decided.with_text(&method, text),
+        Some(Page::File(target)) => match &spot.site(&connection).files {
+            None => decided,
+            Some(files) => {
+                let page = files.respond(&page_head(&method, target), now_ns).await;
+                decided.with_page(page)
+            }
+        },
+    };
+    decided.at(&connection, &spot)
+}
+
+/// What a site answers.
+async fn at_spot(
+    connection: &Arc<Connection>,
+    spot: &Spot,
+    mut asks: Asks,
+    mut head: Parts,
+    body: &mut Option<Received>,
+) -> Decided {
+    let now_ns = asks.now_ns;
+    if let Some(answer) = spot.answer() {
+        let unsound = pass_over(connection, &head, body).await;
+        return unsound.map_or_else(|| answer.clone().into(), Decided::from);
+    }
+    let user = match spot.ask(connection, &head).await {
+        Ok(user) => user,
+        Err(answer) => return answer.into(),
+    };
+    let site = spot.site(connection);
+    let targets = spot.targets(connection, &head);
+    let compress = spot.compress(connection);
     if let Some(files) = &site.files {
         for target in &targets {
             if let Some((route, programs)) = program_route(site, target)
                 && let Some(program) = programs.named(target).await
+                && let Some(body) = body.take()
             {
-                let call = programs.call(&connection, &head, program, sent_target(&spot, &head));
+                let passing = passing(compress, &head);
+                let call = programs.call(connection, &head, program, sent_target(spot, &head));
+                spot.change_fields(connection, user.as_deref(), &mut head);
                 head.uri = with_query(target, &head.uri);
                 head.extensions.insert(call);
-                let sent = sent_target(&spot, &head).to_owned();
-                let decided = cached::ask(&connection, asks, route, (head, body), &sent).await;
-                return decided.at(&connection, &spot);
+                asks.passing = passing;
+                let sent = sent_target(spot, &head).to_owned();
+                return cached::ask(connection, asks, route, (head, body), &sent).await;
             }
-            let plan = files.respond(&with_target(&head, target), now_ns).await;
+            let asked = with_target(&head, target, compress);
+            let plan = files.respond(&asked, now_ns).await;
             if plan.status != StatusCode::NOT_FOUND {
-                return Decided::from(plan).at(&connection, &spot);
+                return plan.into();
             }
         }
     }
-    if let Some(route) = spot.route(&connection, &head) {
+    if let Some(route) = spot.route(connection, &head) {
         if let Some(programs) = &route.programs {
-            match programs.find(&head, target(&head), now_ns).await {
-                Found::Answer(plan) => return Decided::from(plan).at(&connection, &spot),
+            match programs
+                .find(&head, target(&head), compress.files, now_ns)
+                .await
+            {
+                Found::Answer(plan) => return plan.into(),
                 Found::Program(program) => {
-                    let call =
-                        programs.call(&connection, &head, program, sent_target(&spot, &head));
+                    let call = programs.call(connection, &head, program, sent_target(spot, &head));
                     head.extensions.insert(call);
                 }
             }
         }
-        let sent = sent_target(&spot, &head).to_owned();
-        let decided = cached::ask(&connection, asks, route, (head, body), &sent).await;
-        return decided.at(&connection, &spot);
+        if let Some(body) = body.take() {
+            asks.passing = passing(compress, &head);
+            spot.change_fields(connection, user.as_deref(), &mut head);
+            let sent = sent_target(spot, &head).to_owned();
+            return cached::ask(connection, asks, route, (head, body), &sent).await;
+        }
     }
-    if let Some(refusal) = pass_over(&connection, &head, &mut body).await {
+    if let Some(refusal) = pass_over(connection, &head, body).await {
         return refusal.into();
     }
-    // `body` is dropped once the answer is ready; see `Responding::body`.
     let plan = match &site.files {
         Some(files) if targets.is_empty() => {
-            files
-                .respond(&with_target(&head, target(&head)), now_ns)
-                .await
+            let asked = with_target(&head, target(&head), compress);
+            files.respond(&asked, now_ns).await
         }
         _ => without_files(&head),
     };
-    Decided::from(plan).at(&connection, &spot)
+    plan.into()
+}
+
+/// What may become of a backend's response.
+fn passing(compress: Compress, head: &Parts) -> Passing {
+    match compress.backends {
+        true => Passing::Negotiated(compress::wanted(&head.headers)),
+        false => Passing::AsIs,
+    }
 }
 
 /// What a backend has answered.
@@ -186,8 +280,8 @@ pub async fn ask_backend(
         asks.client,
         route,
         (head, body),
+        (asks.passing, recorder),
         &mut trail,
-        recorder,
     );
     let answer = asking.await;
     let ends = answer.as_ref().is_ok_and(|proxied| proxied.body.is_none());
@@ -238,15 +332,63 @@ fn with_query(target: &str, uri: &Uri) -> Uri {
     Uri::from_parts(parts).unwrap_or_else(|_| uri.clone())
 }
 
-fn with_target<'a>(head: &'a Parts, target: &'a str) -> RequestHead<'a> {
+fn with_target<'a>(head: &'a Parts, target: &'a str, compress: Compress) -> RequestHead<'a> {
     RequestHead {
         method: &head.method,
         target,
         headers: &head.headers,
+        compress: compress.files,
+    }
+}
+
+/// How a page is asked for: whatever the client says about the file that it asked for is not about this.
+fn page_head<'a>(method: &Method, target: &'a str) -> RequestHead<'a> {
+    static NONE: LazyLock<HeaderMap> = LazyLock::new(HeaderMap::new);
+    RequestHead {
+        method: match *method {
+            Method::HEAD => &Method::HEAD,
+            _ => &Method::GET,
+        },
+        target,
+        headers: &NONE,
+        compress: false,
     }
 }
 
 impl Decided {
+    /// As what a backend has answered before.
+    pub fn of_backend(self) -> Self {
+        Self {
+            is_own: false,
+            ..self
+        }
+    }
+
+    /// The page that stands for it, if one does.
+    fn page<'a>(&self, connection: &'a Connection, spot: &Spot) -> Option<&'a Page> {
+        let is_error = self.status.is_client_error() || self.status.is_server_error();
+        let may = self.is_own && is_error;
+        may.then(|| spot.page(connection, self.status)).flatten()
+    }
+
+    fn with_text(self, method: &Method, text: &Bytes) -> Self {
+        self.with_page(Plan::with_text(StatusCode::OK, method, text.clone()))
+    }
+
+    /// With a page in the place of its text. It stays as it is if there is no such page.
+    fn with_page(mut self, page: Plan) -> Self {
+        if page.status != StatusCode::OK {
+            return self;
+        }
+        for name in [header::CONTENT_TYPE, header::CONTENT_LENGTH] {
+            if let Some(value) = page.headers.get(&name) {
+                self.headers.insert(name, value.clone());
+            }
+        }
+        self.content = page.body.into();
+        self
+    }
+
     /// With what its site and rule say in each response.
     fn at(mut self, connection: &Connection, spot: &Spot) -> Self {
         spot.complete(connection, &mut self.headers);
@@ -268,6 +410,16 @@ impl Decided {
                 })
             }),
             at_backend: None,
+            is_own: false,
+        }
+    }
+}
+
+impl From<place::Answer> for Decided {
+    fn from(answer: place::Answer) -> Self {
+        Self {
+            is_own: answer.kind == AnswerKind::Refusal,
+            ..Self::from(*answer.plan)
         }
     }
 }
@@ -280,13 +432,18 @@ impl From<Plan> for Decided {
             content: plan.body.into(),
             tunnel: None,
             at_backend: None,
+            is_own: true,
         }
     }
 }
 
 /// Reads and drops the chunks of a request for a file. `Some`: they are malformed.
-async fn pass_over(connection: &Connection, head: &Parts, body: &mut Received) -> Option<Plan> {
-    let Received::Http1(body) = body else {
+async fn pass_over(
+    connection: &Connection,
+    head: &Parts,
+    body: &mut Option<Received>,
+) -> Option<Plan> {
+    let Some(Received::Http1(body)) = body else {
         return None;
     };
     if !unwanted::has_chunks(head, body) {

@@ -26,7 +26,10 @@ fn rule(path: &str) -> Rule {
     }
 }
 
-const CLIENT: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 7));
+const CLIENT: Asker = Asker {
+    address: IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 7)),
+    name: 7,
+};
 
 #[test]
 fn the_first_that_matches_counts_whatever_the_path_is_spelled_like() {
@@ -87,7 +90,7 @@ fn a_rule_behind_one_that_takes_all_of_it_is_refused() {
 
 fn location(rule: &Rule, uri: &str) -> String {
     match rule.apply(&head("GET", uri, &[("host", "a.example:81")]), CLIENT) {
-        Ruled::Answered(plan) => plan.headers[LOCATION].to_str().unwrap().to_owned(),
+        Ruled::Answered(answer) => answer.plan.headers[LOCATION].to_str().unwrap().to_owned(),
         Ruled::Goes(_) => panic!("no answer"),
     }
 }
@@ -95,7 +98,7 @@ fn location(rule: &Rule, uri: &str) -> String {
 #[test]
 fn a_redirect_is_filled_and_leads_nowhere_else() {
     let to = |path, to: &str| Rule {
-        answer: Some(Answer::Redirect {
+        reply: Some(Reply::Redirect {
             to: to.parse().unwrap(),
             status: StatusCode::FOUND,
         }),
@@ -121,7 +124,7 @@ fn networks_are_let_in_or_kept_out() {
     let mut guarded = rule("*");
     guarded.allow = vec!["192.0.2.0/24".parse().unwrap()];
     let asks = |rule: &Rule| match rule.apply(&head("GET", "/", &[]), CLIENT) {
-        Ruled::Answered(plan) => Some(plan.status.as_u16()),
+        Ruled::Answered(answer) => Some(answer.plan.status.as_u16()),
         Ruled::Goes(_) => None,
     };
     assert_eq!(asks(&guarded), None);
@@ -176,4 +179,62 @@ fn fields_are_removed_then_set_then_added() {
         (of("a"), of("b"), of("c")),
         (vec!["new"], vec!["2"], vec!["1", "2"])
     );
+}
+
+#[test]
+fn a_host_is_matched_and_covered_like_a_name() {
+    let of_host = |name: &str| When {
+        hosts: vec![name.parse().unwrap()],
+        ..When::default()
+    };
+    let rules = ["a.example", "*.example"].map(|name| Rule {
+        when: of_host(name),
+        ..Rule::default()
+    });
+    let ruled = Rules::new(rules.to_vec()).unwrap();
+    for (host, found) in [
+        ("A.example:80", Some(0)),
+        ("b.example.", Some(1)),
+        ("c.b.example", None),
+        ("", None),
+    ] {
+        assert_eq!(
+            ruled.find(&head("GET", "/", &[("host", host)])),
+            found,
+            "{host}"
+        );
+    }
+    let [narrow, wide] = rules;
+    let unreachable = Rules::new(vec![wide.clone(), narrow]).unwrap_err();
+    assert_eq!((unreachable.later, unreachable.earlier), (2, 1));
+    let anywhere = Rule::default();
+    assert!(Rules::new(vec![wide.clone(), anywhere.clone()]).is_ok());
+    assert!(Rules::new(vec![anywhere, wide]).is_err());
+}
+
+#[test]
+fn a_client_cannot_take_a_rules_field_from_the_backend() {
+    let rule = Rule {
+        request: Changes {
+            add: vec![("x-a".parse().unwrap(), "ours".parse().unwrap())],
+            ..Changes::default()
+        },
+        ..Rule::default()
+    };
+    let mut headers = head(
+        "GET",
+        "/",
+        &[
+            ("connection", "close, X-A, x-b"),
+            ("x-a", "theirs"),
+            ("x-b", "1"),
+        ],
+    )
+    .headers;
+    rule.change(None, &mut headers);
+    assert_eq!(headers["connection"], "close, x-b");
+    assert_eq!(headers.get_all("x-a").iter().collect::<Vec<_>>(), ["ours"]);
+    let mut headers = head("GET", "/", &[("connection", "x-a")]).headers;
+    rule.change(None, &mut headers);
+    assert!(!headers.contains_key("connection") && headers["x-a"] == "ours");
 }

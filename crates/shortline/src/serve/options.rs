@@ -24,8 +24,8 @@ use shortline_daemon::overlay;
 use shortline_tls::names::Pattern;
 
 use super::routes::keys::RouteKeys;
-use super::sites::keys::{Itself, PlainHttp, TransportSecurity};
-use super::sites::rules::RuleKeys;
+use super::sites::keys::{CompressWhat, Itself, PlainHttp, TransportSecurity};
+use super::sites::rules::{RuleKeys, guards::PageKeys};
 
 pub use handover::HandoverOptions;
 
@@ -146,6 +146,15 @@ pub struct SiteKeys {
     /// A sibling goes to clients that accept its coding.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     pub precompressed: Option<bool>,
+    /// Compress on the fly what gains by it: files, all (responses of backends, too) or off [default: files]
+    ///
+    /// By zstd, br or gzip, as the client takes it. A file is compressed once and kept in memory; one with a sibling is not.
+    #[arg(long, value_name = "WHAT")]
+    #[serde(deserialize_with = "some_from_text")]
+    pub compress: Option<CompressWhat>,
+    /// The largest file that is compressed on the fly [default: 8MiB]
+    #[arg(long, value_name = "SIZE")]
+    pub compress_file_size_max: Option<Size>,
     /// The names that it answers for. None: all that no other site has.
     #[arg(skip)]
     #[serde(deserialize_with = "all_from_text")]
@@ -167,6 +176,9 @@ pub struct SiteKeys {
     #[arg(skip)]
     #[serde(deserialize_with = "some_from_text")]
     pub hsts: Option<TransportSecurity>,
+    /// Pages in the place of errors' texts.
+    #[arg(skip)]
+    pub error_page: Option<PageKeys>,
     /// `[[site.route]]`
     #[arg(skip)]
     pub route: Option<Vec<RouteKeys>>,
@@ -319,6 +331,11 @@ pub struct LimitOptions {
     /// The most files read from disk at the same time [default: 8]
     #[arg(long, value_name = "N")]
     pub disk_reads_max: Option<NonZeroUsize>,
+    /// The most responses of backends compressed at the same time; further ones leave as they are [default: 64]
+    ///
+    /// Each takes about 1MiB of memory.
+    #[arg(long, value_name = "N")]
+    pub compressions_max: Option<NonZeroUsize>,
     /// Time that responses under way get to finish after SIGTERM [default: 30s]
     #[arg(long = "drain", value_name = "TIME")]
     #[serde(rename = "drain")]
@@ -446,12 +463,15 @@ overlay!(SiteKeys {
     listing,
     listing_entries_max,
     precompressed,
+    compress,
+    compress_file_size_max,
     names,
     tls_cert,
     tls_key,
     tls,
     plain_http,
     hsts,
+    error_page,
     route,
     rule,
 });
@@ -484,6 +504,7 @@ overlay!(LimitOptions {
     stall_time_max,
     streams_max,
     disk_reads_max,
+    compressions_max,
     drain_time_max,
 });
 

@@ -346,5 +346,6 @@ fn resolve_limits(given: &Given<'_, LimitOptions>) -> Result<Limits, ValueError>
             .streams_max
             .map_or(defaults.streams_max, NonZeroU32::get),
         disk_reads_max: count(merged.disk_reads_max, defaults.disk_reads_max),
+        compressions_max: count(merged.compressions_max, defaults.compressions_max),
     })
 }

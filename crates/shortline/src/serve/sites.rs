@@ -11,15 +11,18 @@ use std::net::IpAddr;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
+use shortline_sched::units::Size;
 use shortline_tls::names::Pattern;
+use shortline_web::compress::Compress;
 use shortline_web::files::FilesOptions;
 use shortline_web::rules::Rules;
+use shortline_web::rules::pages::Pages;
 
 use super::options::SiteKeys;
 use super::root::{self, Root, SiteInput};
 use super::routes::keys::RouteKeys;
 use super::routes::{self, RouteSettings};
-use keys::{Itself, PlainHttp, SiteTables, TransportSecurity};
+use keys::{CompressWhat, Itself, PlainHttp, SiteTables, TransportSecurity};
 use shortline_daemon::file::{Place, Source};
 use shortline_daemon::keys::Overlay;
 
@@ -36,6 +39,10 @@ pub struct SiteSettings {
     pub routes: Vec<RouteSettings>,
     /// What it does with some requests.
     pub rules: Rules,
+    /// Pages in the place of errors' texts.
+    pub pages: Pages,
+    /// What is compressed on the fly.
+    pub compress: Compress,
     /// Where its certificate comes from.
     pub certificate: CertificateSource,
     /// What plain HTTP gets.
@@ -164,8 +171,14 @@ impl Site<'_> {
             has_routes: !routes.is_empty() || self.keys.rule.is_some(),
             place: self.place,
         })?;
+        let has_files = root.folder().is_some();
+        let rules = self.rules(&names, has_files, !routes.is_empty())?;
+        let pages = match &self.keys.error_page {
+            Some(keys) => rules::guards::pages(keys, has_files)
+                .map_err(|problem| format!("{}: {problem}", (self.place)(false, "error-page")))?,
+            None => Pages::default(),
+        };
         let files = self.with_programs(&mut routes, root.folder())?;
-        let rules = self.rules(root.folder().is_some(), !routes.is_empty())?;
         let plain_http = match certificate {
             CertificateSource::Listeners => PlainHttp::Serve,
             CertificateSource::Files(..)
@@ -176,7 +189,12 @@ impl Site<'_> {
         Ok(SiteSettings {
             names,
             root,
-            files,
+            pages,
+            compress: self.compress(),
+            files: FilesOptions {
+                compress: self.compress().files || rules.compress_files(),
+                ..files
+            },
             routes,
             rules,
             certificate,
@@ -230,10 +248,17 @@ impl Site<'_> {
             tls: None,
             plain_http: None,
             hsts: None,
+            compress: None,
+            error_page: None,
             route: None,
             rule: None,
             ..self.keys.clone()
         }
+    }
+
+    fn compress(&self) -> Compress {
+        let given = self.keys.compress;
+        given.map_or_else(Compress::default, |CompressWhat(what)| what)
     }
 
     fn names(&self) -> Result<Vec<Pattern>, String> {
@@ -246,14 +271,14 @@ impl Site<'_> {
         }
     }
 
-    fn rules(&self, has_files: bool, has_routes: bool) -> Result<Rules, String> {
+    fn rules(&self, names: &[Pattern], has_files: bool, has_routes: bool) -> Result<Rules, String> {
         let keys = self.keys.rule.as_deref().unwrap_or_default();
         let named = |index: usize, problem: String| {
             format!("{} {}: {problem}", (self.place)(false, "rule"), index + 1)
         };
         let mut rules = Vec::with_capacity(keys.len());
         for (index, keys) in keys.iter().enumerate() {
-            let rule = keys.resolve(has_files, has_routes);
+            let rule = keys.resolve(names, has_files, has_routes);
             rules.push(rule.map_err(|problem| named(index, problem))?);
         }
         Rules::new(rules).map_err(|error| format!("{}: {error}", (self.place)(false, "rule")))
@@ -322,5 +347,9 @@ fn files_options(keys: &SiteKeys) -> FilesOptions {
             .map_or(defaults.listing_entries_max, NonZeroUsize::get),
         precompressed: keys.precompressed.unwrap_or(defaults.precompressed),
         programs: defaults.programs,
+        compress: defaults.compress,
+        compress_bytes_max: keys
+            .compress_file_size_max
+            .map_or(defaults.compress_bytes_max, Size::bytes),
     }
 }

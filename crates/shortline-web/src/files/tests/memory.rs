@@ -97,6 +97,7 @@ fn what_is_in_memory_needs_no_waiting() {
         method: &Method::GET,
         target: "/file.txt",
         headers: &HeaderMap::new(),
+        compress: true,
     };
     let plan = bed
         .files

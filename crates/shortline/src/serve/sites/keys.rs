@@ -8,6 +8,8 @@ use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
+use shortline_web::compress::Compress;
+
 use super::super::options::SiteKeys;
 
 /// The sites of a file.
@@ -85,6 +87,28 @@ impl FromStr for Itself {
             "auto" => Ok(Self::Auto),
             "on-demand" => Ok(Self::OnDemand),
             _ => Err(ItselfError(text.escape_debug().to_string())),
+        }
+    }
+}
+
+/// What is compressed on the fly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CompressWhat(pub Compress);
+
+/// A text that says nothing about that.
+#[derive(Debug, thiserror::Error)]
+#[error("`{0}` is not what can be compressed: want files, all (responses of backends, too) or off")]
+pub struct CompressWhatError(String);
+
+impl FromStr for CompressWhat {
+    type Err = CompressWhatError;
+
+    fn from_str(text: &str) -> Result<Self, CompressWhatError> {
+        match text {
+            "files" => Ok(Self(Compress::FILES)),
+            "all" => Ok(Self(Compress::ALL)),
+            "off" => Ok(Self(Compress::NONE)),
+            _ => Err(CompressWhatError(text.escape_debug().to_string())),
         }
     }
 }

@@ -1,9 +1,11 @@
-//! From the settings of sites to sites that are served: folders opened, certificates read or taken from who keeps them.
+//! From the settings of sites to sites that are served: folders opened, users and certificates read, or taken from who keeps them.
 //!
 //! A folder of several sites is opened once, and a certificate of several is read once. With thousands of them reading
 //! is work, which all processors share.
 
 use std::collections::HashMap;
+use std::fmt::Display;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
@@ -14,6 +16,8 @@ use shortline_tls::{Certificate, CertificateTable};
 use shortline_web::files::{CacheOptions, FileCache, Files, FilesOptions};
 use shortline_web::programs::Programs;
 use shortline_web::proxy::routes::{Route, Routes};
+use shortline_web::rules::Rules;
+use shortline_web::rules::auth::users::Users;
 use shortline_web::sites::{Site, SiteCertificate, Sites};
 
 use super::super::routes::RouteSettings;
@@ -27,6 +31,9 @@ pub struct OpenSites {
     /// The certificates by name.
     pub certificates: CertificateTable,
 }
+
+/// The largest file of users: some ten thousand.
+const USERS_BYTES_MAX: u64 = 4 << 20;
 
 /// A certificate's file and its key's.
 type Pair = (PathBuf, PathBuf);
@@ -53,6 +60,7 @@ pub fn open(settings: &[SiteSettings], around: &Around<'_>) -> Result<OpenSites,
     let keys = load_all(settings)?;
     let mut folders = Folders::new(around.cache);
     let mut certificates = CertificateTable::default();
+    let mut users = UserFiles::default();
     let mut sites = Vec::with_capacity(settings.len());
     for (site, routes) in settings.iter().zip(around.routes) {
         let routes = routes.map(|route| folders.with_programs(site, route))?;
@@ -62,7 +70,9 @@ pub fn open(settings: &[SiteSettings], around: &Around<'_>) -> Result<OpenSites,
             names: site.names.clone(),
             files: folders.open(site)?,
             routes,
-            rules: site.rules.clone(),
+            rules: users.rules(site)?,
+            pages: site.pages.clone(),
+            compress: site.compress,
             certificate,
             https_port: around.https_port.filter(|_| redirects),
             plain_until_certificate: site.plain_until_certificate,
@@ -106,6 +116,38 @@ fn certificate(
             }
             Ok(SiteCertificate::ByName(names))
         }
+    }
+}
+
+/// The files of users that are read, each once.
+#[derive(Default)]
+struct UserFiles(HashMap<PathBuf, Arc<Users>>);
+
+impl UserFiles {
+    /// The rules of a site with their users.
+    fn rules(&mut self, site: &SiteSettings) -> Result<Rules, String> {
+        let mut rules = site.rules.clone();
+        rules.read_users(|file| self.read(file))?;
+        Ok(rules)
+    }
+
+    fn read(&mut self, file: &Path) -> Result<Arc<Users>, String> {
+        if let Some(users) = self.0.get(file) {
+            return Ok(Arc::clone(users));
+        }
+        let told = |problem: &dyn Display| format!("users {}: {problem}", file.display());
+        let length = fs::metadata(file).map_err(|error| told(&error))?.len();
+        if length > USERS_BYTES_MAX {
+            return Err(told(&"is larger than 4MiB: it is no file of users"));
+        }
+        let text = fs::read_to_string(file).map_err(|error| told(&error))?;
+        let users = Users::parse(&text).map_err(|error| told(&error))?;
+        if users.is_empty() {
+            return Err(told(&"names no user: add one with htpasswd -B"));
+        }
+        let users = Arc::new(users);
+        self.0.insert(file.to_owned(), Arc::clone(&users));
+        Ok(users)
     }
 }
 

@@ -1,28 +1,24 @@
 //! `[[site.rule]]`: rules as the file has them.
 
+pub mod guards;
+mod values;
+
 use std::collections::BTreeMap;
-use std::str::FromStr;
+use std::num::NonZeroU32;
 
-use http::header::{CACHE_CONTROL, HeaderName, HeaderValue};
-use http::{Method, StatusCode};
+use http::StatusCode;
+use http::header::{CACHE_CONTROL, CONTENT_ENCODING};
 use serde::Deserialize;
-use shortline_daemon::keys::{all_from_text, from_text, some_from_text};
+use shortline_daemon::keys::{all_from_text, some_from_text};
 use shortline_sched::Network;
-use shortline_web::rules::pattern::Pattern;
-use shortline_web::rules::template::{Template, TemplateError};
-use shortline_web::rules::{Answer, Changes, PathChange, Rule, When};
+use shortline_tls::names::Pattern;
+use shortline_web::compress::{Compress, is_no_transform};
+use shortline_web::rules::pages::Pages;
+use shortline_web::rules::{Changes, PathChange, Reply, Rule, When};
 
-/// Fields that carry the connection, not the response: to set them would break messages apart.
-const OF_THE_CONNECTION: [&str; 8] = [
-    "connection",
-    "content-length",
-    "date",
-    "keep-alive",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-];
+use guards::{AuthKeys, CorsKeys, PageKeys, RateBy, RateKeys, RateText};
+use values::{Field, Location, MethodName, Prefix, RulePath, TargetTemplate, Value, WantedField};
+
 /// The longest text that a rule answers with.
 const TEXT_BYTES_MAX: usize = 64 << 10;
 
@@ -36,6 +32,8 @@ pub struct RuleKeys {
     method: Option<Vec<MethodName>>,
     #[serde(deserialize_with = "some_from_text")]
     header: Option<WantedField>,
+    #[serde(deserialize_with = "all_from_text")]
+    host: Option<Vec<Pattern>>,
     #[serde(deserialize_with = "all_from_text")]
     allow: Option<Vec<Network>>,
     #[serde(deserialize_with = "all_from_text")]
@@ -52,6 +50,15 @@ pub struct RuleKeys {
     try_files: Option<Vec<TargetTemplate>>,
     #[serde(deserialize_with = "some_from_text")]
     cache_control: Option<Value>,
+    compress: Option<bool>,
+    error_page: Option<PageKeys>,
+    basic_auth: Option<AuthKeys>,
+    cors: Option<CorsKeys>,
+    #[serde(deserialize_with = "some_from_text")]
+    rate: Option<RateText>,
+    rate_burst: Option<NonZeroU32>,
+    #[serde(deserialize_with = "some_from_text")]
+    rate_by: Option<RateBy>,
     headers: ChangeKeys,
     request_headers: ChangeKeys,
 }
@@ -66,13 +73,25 @@ struct ChangeKeys {
 }
 
 impl RuleKeys {
-    /// The rule, of a site with files, routes, or both.
+    /// The rule, of a site with these names (none: all that no other has) and with files, routes, or both.
     ///
     /// # Errors
     /// What contradicts itself, and what would be right.
-    pub fn resolve(&self, has_files: bool, has_routes: bool) -> Result<Rule, String> {
+    pub fn resolve(
+        &self,
+        site_names: &[Pattern],
+        has_files: bool,
+        has_routes: bool,
+    ) -> Result<Rule, String> {
         self.refuse_nothing()?;
         self.refuse_contradictions()?;
+        self.refuse_hosts(site_names)?;
+        if self.basic_auth.as_ref().is_some_and(AuthKeys::is_told) && !has_routes {
+            return Err(
+                "basic-auth.user-header: the site has no route to a backend: leave it out"
+                    .to_owned(),
+            );
+        }
         if self.try_files.is_some() && !has_files {
             return Err("try-files: the site has no files: give it a root".to_owned());
         }
@@ -86,22 +105,26 @@ impl RuleKeys {
             response.set.push((CACHE_CONTROL, value.0.clone()));
         }
         Ok(Rule {
-            when: When {
-                path: self.path.as_ref().map(|path| path.0.clone()),
-                methods: self
-                    .method
-                    .iter()
-                    .flatten()
-                    .map(|name| name.0.clone())
-                    .collect(),
-                header: self
-                    .header
-                    .clone()
-                    .map(|wanted| (wanted.name, wanted.value)),
-            },
+            when: self.when(),
             allow: self.allow.clone().unwrap_or_default(),
             deny: self.deny.clone().unwrap_or_default(),
-            answer: self.answer()?,
+            cors: self.cors.as_ref().map(CorsKeys::resolve).transpose()?,
+            rate: RateKeys {
+                rate: self.rate.as_ref(),
+                burst: self.rate_burst,
+                by: self.rate_by.as_ref(),
+            }
+            .resolve()?,
+            auth: self
+                .basic_auth
+                .as_ref()
+                .map(AuthKeys::resolve)
+                .transpose()?,
+            pages: match &self.error_page {
+                Some(keys) => guards::pages(keys, has_files)?,
+                None => Pages::default(),
+            },
+            reply: self.reply()?,
             path: self.path_change(),
             try_files: self
                 .try_files
@@ -109,19 +132,37 @@ impl RuleKeys {
                 .flatten()
                 .map(|target| target.0.clone())
                 .collect(),
+            compress: self.compress(&response)?,
             request: self.request_headers.changes(),
             response,
         })
     }
 
-    fn answer(&self) -> Result<Option<Answer>, String> {
+    fn when(&self) -> When {
+        When {
+            hosts: self.host.clone().unwrap_or_default(),
+            path: self.path.as_ref().map(|path| path.0.clone()),
+            methods: self
+                .method
+                .iter()
+                .flatten()
+                .map(|name| name.0.clone())
+                .collect(),
+            header: self
+                .header
+                .clone()
+                .map(|wanted| (wanted.name, wanted.value)),
+        }
+    }
+
+    fn reply(&self) -> Result<Option<Reply>, String> {
         match (&self.redirect, &self.respond) {
             (Some(to), _) => {
                 let code = self.status.unwrap_or(302);
                 let status = StatusCode::from_u16(code).ok();
                 let status =
                     status.filter(|status| [301, 302, 303, 307, 308].contains(&status.as_u16()));
-                Ok(Some(Answer::Redirect {
+                Ok(Some(Reply::Redirect {
                     to: to.0.clone(),
                     status: status.ok_or_else(|| {
                         format!("status: {code} is no redirect: want 301, 302, 303, 307 or 308")
@@ -139,7 +180,7 @@ impl RuleKeys {
                             .to_owned(),
                     );
                 }
-                Ok(Some(Answer::Respond {
+                Ok(Some(Reply::Respond {
                     status: status.ok_or_else(|| {
                         format!("status: {code} has no text: want 200 to 599, but 204, 205 and 304")
                     })?,
@@ -147,6 +188,23 @@ impl RuleKeys {
                 }))
             }
             (None, None) => Ok(None),
+        }
+    }
+
+    /// Whether responses are compressed on the fly. What the rule says of them may forbid it.
+    fn compress(&self, response: &Changes) -> Result<Option<Compress>, String> {
+        let sets = response.set.iter().chain(&response.add);
+        let forbids = sets.into_iter().any(|(name, value)| {
+            *name == CONTENT_ENCODING || (*name == CACHE_CONTROL && is_no_transform(value))
+        });
+        match self.compress {
+            Some(true) if forbids => Err(
+                "compress: the rule sets content-encoding or cache-control: no-transform, which forbid it: leave one of them out"
+                    .to_owned(),
+            ),
+            Some(true) => Ok(Some(Compress::ALL)),
+            Some(false) => Ok(Some(Compress::NONE)),
+            None => Ok(forbids.then_some(Compress::NONE)),
         }
     }
 
@@ -163,15 +221,34 @@ impl RuleKeys {
             path: self.path.clone(),
             method: self.method.clone(),
             header: self.header.clone(),
+            host: self.host.clone(),
             ..Self::default()
         };
         match *self == match_only {
             true => Err(
-                "does nothing: give it redirect, respond, rewrite, strip-prefix, try-files, cache-control, headers, \
-                 request-headers, allow or deny"
+                "does nothing: give it redirect, respond, rewrite, strip-prefix, try-files, cache-control, compress, \
+                 error-page, basic-auth, cors, rate, headers, request-headers, allow or deny"
                     .to_owned(),
             ),
             false => Ok(()),
+        }
+    }
+
+    /// Refuses a host that the site does not answer for, so that the rule could never match.
+    fn refuse_hosts(&self, site_names: &[Pattern]) -> Result<(), String> {
+        let hosts = self.host.as_deref().unwrap_or_default();
+        if self.host.is_some() && hosts.is_empty() {
+            return Err("host: names none: name one, or leave it out".to_owned());
+        }
+        let meets = |host: &Pattern| {
+            let both = |name: &Pattern| name.covers(host) || host.covers(name);
+            site_names.is_empty() || site_names.iter().any(both)
+        };
+        match hosts.iter().find(|host| !meets(host)) {
+            None => Ok(()),
+            Some(host) => Err(format!(
+                "host: the site does not answer for {host}: add it to the site's names, or leave it out"
+            )),
         }
     }
 
@@ -181,6 +258,8 @@ impl RuleKeys {
             (self.rewrite.is_some(), "rewrite"),
             (self.strip_prefix.is_some(), "strip-prefix"),
             (self.try_files.is_some(), "try-files"),
+            (self.compress.is_some(), "compress"),
+            (self.basic_auth.is_some(), "basic-auth"),
             (
                 self.request_headers != ChangeKeys::default(),
                 "request-headers",
@@ -232,197 +311,3 @@ impl ChangeKeys {
         }
     }
 }
-
-/// A pattern of paths, and its text.
-#[derive(Clone, Debug, PartialEq)]
-struct RulePath(Pattern, String);
-
-#[derive(Clone, Debug, PartialEq)]
-struct MethodName(Method);
-
-/// `name`, or `name: value`.
-#[derive(Clone, Debug, PartialEq)]
-struct WantedField {
-    name: HeaderName,
-    value: Option<Pattern>,
-}
-
-/// Where a redirect leads: a whole URL, or a path.
-#[derive(Clone, Debug, PartialEq)]
-struct Location(Template);
-
-/// What becomes a target.
-#[derive(Clone, Debug, PartialEq)]
-struct TargetTemplate(Template);
-
-#[derive(Clone, Debug, PartialEq)]
-struct Prefix(String);
-
-/// The name of a field that may be changed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Field(HeaderName);
-
-#[derive(Clone, Debug, PartialEq)]
-struct Value(HeaderValue);
-
-/// A value of a rule that is refused.
-#[derive(Debug, thiserror::Error)]
-enum RuleError {
-    #[error("`{0}` is no path of a rule: begin with / or *, such as /old/* or *.js")]
-    Path(String),
-    #[error("`{0}` is no method: write it like GET")]
-    Method(String),
-    #[error("`{0}` is no field: write it like accept: text/html*, or only its name")]
-    Wanted(String),
-    #[error("`{0}` leads nowhere: begin with https://, http:// or /")]
-    Location(String),
-    #[error("`{0}` is no path: begin with / or {{path}}")]
-    Target(String),
-    #[error("`{0}` is no beginning of a path: write it like /api")]
-    Prefix(String),
-    #[error("`{0}` is no name of a field: write it like x-frame-options")]
-    Field(String),
-    #[error("`{0}` is of the connection, and no rule changes it: leave it out")]
-    Connection(String),
-    #[error("`{0}` is no value of a field: want letters, digits and signs of ASCII in one line")]
-    Value(String),
-    #[error(transparent)]
-    Template(#[from] TemplateError),
-}
-
-fn shown(text: &str) -> String {
-    text.escape_debug().to_string()
-}
-
-impl FromStr for RulePath {
-    type Err = RuleError;
-
-    fn from_str(text: &str) -> Result<Self, RuleError> {
-        match text.starts_with(['/', '*']) {
-            true => {
-                let Ok(pattern) = text.parse();
-                Ok(Self(pattern, text.to_owned()))
-            }
-            false => Err(RuleError::Path(shown(text))),
-        }
-    }
-}
-
-impl FromStr for MethodName {
-    type Err = RuleError;
-
-    fn from_str(text: &str) -> Result<Self, RuleError> {
-        let is_written = !text.is_empty()
-            && text
-                .bytes()
-                .all(|byte| byte.is_ascii_uppercase() || byte == b'-');
-        let method = Method::from_bytes(text.as_bytes())
-            .ok()
-            .filter(|_| is_written);
-        method
-            .map(Self)
-            .ok_or_else(|| RuleError::Method(shown(text)))
-    }
-}
-
-impl FromStr for WantedField {
-    type Err = RuleError;
-
-    fn from_str(text: &str) -> Result<Self, RuleError> {
-        let (name, value) = match text.split_once(':') {
-            Some((name, value)) => (name, Some(value.trim())),
-            None => (text, None),
-        };
-        let name = name
-            .trim()
-            .parse()
-            .map_err(|_| RuleError::Wanted(shown(text)))?;
-        let value = value.map(|value| {
-            let Ok(pattern) = value.parse();
-            pattern
-        });
-        Ok(Self { name, value })
-    }
-}
-
-impl FromStr for Location {
-    type Err = RuleError;
-
-    fn from_str(text: &str) -> Result<Self, RuleError> {
-        let leads = ["https://", "http://", "/", "{path}"];
-        if !leads.iter().any(|beginning| text.starts_with(beginning))
-            || HeaderValue::from_str(text).is_err()
-        {
-            return Err(RuleError::Location(shown(text)));
-        }
-        Ok(Self(text.parse()?))
-    }
-}
-
-impl FromStr for TargetTemplate {
-    type Err = RuleError;
-
-    fn from_str(text: &str) -> Result<Self, RuleError> {
-        let template: Template = text.parse()?;
-        match template.is_target() {
-            true => Ok(Self(template)),
-            false => Err(RuleError::Target(shown(text))),
-        }
-    }
-}
-
-impl FromStr for Prefix {
-    type Err = RuleError;
-
-    fn from_str(text: &str) -> Result<Self, RuleError> {
-        match text.starts_with('/') && text.len() > 1 && !text.contains(['*', '?', '#']) {
-            true => Ok(Self(text.to_owned())),
-            false => Err(RuleError::Prefix(shown(text))),
-        }
-    }
-}
-
-impl FromStr for Field {
-    type Err = RuleError;
-
-    fn from_str(text: &str) -> Result<Self, RuleError> {
-        let name: HeaderName = text.parse().map_err(|_| RuleError::Field(shown(text)))?;
-        match OF_THE_CONNECTION.contains(&name.as_str()) {
-            true => Err(RuleError::Connection(name.to_string())),
-            false => Ok(Self(name)),
-        }
-    }
-}
-
-impl PartialOrd for Field {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Field {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.0.as_str().cmp(other.0.as_str())
-    }
-}
-
-impl FromStr for Value {
-    type Err = RuleError;
-
-    fn from_str(text: &str) -> Result<Self, RuleError> {
-        let value = HeaderValue::from_str(text);
-        value.map(Self).map_err(|_| RuleError::Value(shown(text)))
-    }
-}
-
-macro_rules! from_text {
-    ($($type:ident),*) => {
-        $(impl<'de> Deserialize<'de> for $type {
-            fn deserialize<D: serde::Deserializer<'de>>(source: D) -> Result<Self, D::Error> {
-                from_text(source)
-            }
-        })*
-    };
-}
-
-from_text!(Field, Value);

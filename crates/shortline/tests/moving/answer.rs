@@ -5,6 +5,7 @@
 //! - those of one connection or one moment: `connection`, `keep-alive`, `transfer-encoding`, `date`, `server`, `alt-svc`;
 //! - the text of `etag`, which each server makes in its own way: both must have one, and must know it again;
 //! - `content-length` where one server has chunks instead;
+//! - validators of anything but a success;
 //! - the port in `location`, because a test has no port 443; a path is taken for the URL that it stands for;
 //! - `vary` where the body has no encoding: a server may say that it could have had one;
 //! - what a server itself says of a redirect or an error, in its own words: the body and what describes it;
@@ -25,7 +26,9 @@ const OF_THE_MOMENT: &[&str] = &[
     "alt-svc",
 ];
 /// Fields of the text that a server itself makes.
-const OF_THE_TEXT: &[&str] = &["content-type", "content-length", "etag", "last-modified"];
+const OF_THE_TEXT: &[&str] = &["content-type", "content-length"];
+/// Validators. Those of an error's page are of no use.
+const VALIDATORS: &[&str] = &["etag", "last-modified"];
 /// Fields that ours adds: a type is no guess, ranges are to be had, a listing is not kept and runs no scripts.
 const ADDED: &[&str] = &[
     "accept-ranges",
@@ -226,16 +229,15 @@ impl Answer {
     fn comparable(&self, request: &Request) -> Self {
         let mut alike = self.clone();
         let in_own_words = request.is_answered_in_own_words(self.status);
-        let left_out = if in_own_words || self.status >= 400 && !request.has_own_page {
-            OF_THE_TEXT
-        } else {
-            &[]
+        let is_left_out = |name| {
+            in_own_words && OF_THE_TEXT.contains(&name)
+                || self.status >= 300 && VALIDATORS.contains(&name)
         };
         let is_encoded = self.fields.contains_key("content-encoding");
         alike.fields.retain(|name, _| {
             let name = name.as_str();
             let is_empty_promise = name == "vary" && !is_encoded;
-            !OF_THE_MOMENT.contains(&name) && !left_out.contains(&name) && !is_empty_promise
+            !OF_THE_MOMENT.contains(&name) && !is_left_out(name) && !is_empty_promise
         });
         if in_own_words {
             alike.body.clear();

@@ -44,6 +44,7 @@ fn a_static_blog_from_nginx() {
         files
             .with("blog/index.html", "<h1>Blog</h1>\n")
             .with("blog/index.xml", "<rss/>\n")
+            .with("blog/404.html", "<h1>Nothing here</h1>\n")
             .with("blog/2026/spring/index.html", "<p>Spring\n")
             .with("blog/assets/site.css", "body { margin: 0 }\n".repeat(100))
             .with("blog/assets/site.css.gz", "packed")
@@ -67,7 +68,7 @@ fn a_static_blog_from_nginx() {
             Request::secure(blog, "/assets/photo.jpg").with("Range", "bytes=10-99"),
             Request::secure(blog, "/assets/photo.jpg").method("HEAD"),
             Request::secure(blog, "/drafts/next.html"),
-            Request::secure(blog, "/nothing"),
+            Request::secure(blog, "/nothing").own_page(),
             Request::secure(blog, "/").revalidated(),
         ],
     );

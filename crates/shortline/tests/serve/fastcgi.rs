@@ -109,8 +109,9 @@ fn what_is_no_response_is_502_and_an_overload_503() {
         ([1, STDOUT, 0, 2, 0, 0, 0, 0].to_vec(), 502),
         (b"HTTP/1.1 200 OK\r\n\r\n".to_vec(), 502),
         ([output("Content-Length: 2\n\nabc"), end(0)].concat(), 502),
+        // A head of more than 64 KiB.
         (
-            output(&format!("A: {}\n\n", "x".repeat(65_000))).repeat(2),
+            [output("A: "), output(&"x".repeat(60_000)).repeat(2)].concat(),
             502,
         ),
         ([output("A: b\n\nabc"), end(0)].concat(), 200),

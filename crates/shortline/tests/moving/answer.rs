@@ -229,7 +229,7 @@ impl Answer {
     fn comparable(&self, request: &Request) -> Self {
         let mut alike = self.clone();
         let in_own_words = request.is_answered_in_own_words(self.status);
-        let is_left_out = |name| {
+        let is_left_out = |name: &str| {
             in_own_words && OF_THE_TEXT.contains(&name)
                 || self.status >= 300 && VALIDATORS.contains(&name)
         };

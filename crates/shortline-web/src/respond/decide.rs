@@ -192,20 +192,18 @@ async fn at_spot(
     let site = spot.site(connection);
     let targets = spot.targets(connection, &head);
     let compress = spot.compress(connection);
+    asks.passing = passing(compress, &head);
     if let Some(files) = &site.files {
         for target in &targets {
             if let Some((route, programs)) = program_route(site, target)
                 && let Some(program) = programs.named(target).await
                 && let Some(body) = body.take()
             {
-                let passing = passing(compress, &head);
                 let call = programs.call(connection, &head, program, sent_target(spot, &head));
-                spot.change_fields(connection, user.as_deref(), &mut head);
                 head.uri = with_query(target, &head.uri);
                 head.extensions.insert(call);
-                asks.passing = passing;
-                let sent = sent_target(spot, &head).to_owned();
-                return cached::ask(connection, asks, route, (head, body), &sent).await;
+                let user = user.as_deref();
+                return pass_on(connection, spot, user, asks, route, (head, body)).await;
             }
             let asked = with_target(&head, target, compress);
             let plan = files.respond(&asked, now_ns).await;
@@ -228,10 +226,8 @@ async fn at_spot(
             }
         }
         if let Some(body) = body.take() {
-            asks.passing = passing(compress, &head);
-            spot.change_fields(connection, user.as_deref(), &mut head);
-            let sent = sent_target(spot, &head).to_owned();
-            return cached::ask(connection, asks, route, (head, body), &sent).await;
+            let user = user.as_deref();
+            return pass_on(connection, spot, user, asks, route, (head, body)).await;
         }
     }
     if let Some(refusal) = pass_over(connection, &head, body).await {
@@ -245,6 +241,20 @@ async fn at_spot(
         _ => without_files(&head),
     };
     plan.into()
+}
+
+/// Passes a request on to a route, with the fields that its rule makes.
+async fn pass_on(
+    connection: &Arc<Connection>,
+    spot: &Spot,
+    user: Option<&str>,
+    asks: Asks,
+    route: &Route,
+    (mut head, body): (Parts, Received),
+) -> Decided {
+    spot.change_fields(connection, user, &mut head);
+    let sent = sent_target(spot, &head).to_owned();
+    cached::ask(connection, asks, route, (head, body), &sent).await
 }
 
 /// What may become of a backend's response.

@@ -1,7 +1,8 @@
 //! The sockets that a server accepts connections from. They may change while it runs, and every worker follows.
 //!
 //! A socket that is given up is closed with its last worker, after [`LINGER`]: connections on their way to it are taken
-//! until then, because the kernel would reset them. While the server pauses it takes nothing: what waits in the sockets is another process's.
+//! until then, because the kernel would reset them. While the server pauses it takes nothing: what waits in the sockets
+//! is another process's.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener as Socket};

@@ -9,6 +9,7 @@
 mod answer;
 mod applications;
 mod bed;
+mod features;
 mod page;
 mod php;
 

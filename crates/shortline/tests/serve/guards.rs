@@ -27,7 +27,7 @@ fn text(response: &Response) -> String {
 }
 
 /// Adds a user to the file of users.
-fn add_user(site: &Site, name: &str, password: &str) -> PathBuf {
+pub fn add_user(site: &Site, name: &str, password: &str) -> PathBuf {
     let file = site.beside("users");
     let hash = bcrypt::hash(password, 4).unwrap();
     let before = std::fs::read_to_string(&file).unwrap_or_default();
@@ -36,7 +36,7 @@ fn add_user(site: &Site, name: &str, password: &str) -> PathBuf {
 }
 
 /// `user:password` as a request has it.
-fn basic(credentials: &str) -> String {
+pub fn basic(credentials: &str) -> String {
     use std::fmt::Write;
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = "Authorization: Basic ".to_owned();

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::admin::status;
 use crate::client::{Response, exchange, get, parse, request};
+use crate::guards::{add_user, basic};
 use crate::process::{PATIENCE, PROGRAM, Server, Site, wait_for};
 
 /// An application that says in each response which of its requests it answers, and what it was told of the client.
@@ -181,6 +182,33 @@ fn no_client_sees_what_is_meant_for_another() {
         ask(&target, "");
         ask(&target, "");
         assert_eq!(application.asked(), before + 2, "{answered}");
+    }
+}
+
+#[test]
+fn what_is_kept_is_behind_the_password_of_its_rule() {
+    let site = Site::new();
+    let application = Application::start("Cache-Control: public, max-age=600\r\n");
+    let users = add_user(&site, "ann", "secret");
+    let rule = format!(
+        "[[site.rule]]\npath = \"/secret/*\"\nbasic-auth = {{ users = \"{}\" }}\n",
+        users.display()
+    );
+    let server = start(&site, &application, &rule);
+    let ask = |target: &str, fields: &str| request(server.address(), "GET", target, fields);
+    let open = ask("/open", "");
+    assert_eq!(ask("/open", "").body, open.body, "it is kept");
+    for _ in 0..2 {
+        assert_eq!(ask("/secret/x", &basic("ann:secret")).status, 200);
+        for fields in ["", &basic("ann:wrong")] {
+            let before = application.asked();
+            let response = ask("/secret/x", fields);
+            assert_eq!(
+                (response.status, response.field("cache-status")),
+                (401, None)
+            );
+            assert_eq!(application.asked(), before);
+        }
     }
 }
 

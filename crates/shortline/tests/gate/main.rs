@@ -8,6 +8,8 @@ mod admin;
 mod application;
 #[path = "../serve/bad_requests.rs"]
 mod bad_requests;
+#[path = "../serve/browser.rs"]
+mod browser;
 mod calibrate;
 #[path = "../serve/client.rs"]
 #[allow(dead_code)]

@@ -2,12 +2,13 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
+use std::process::Command;
 
 use crate::answer::Request;
 use crate::bed::{Bed, Given, Server};
 use crate::compare;
+use crate::service::{Service, python, script};
 
 const CHAT: &str = "chat.example.org";
 const API: &str = "api.example.org";
@@ -25,11 +26,9 @@ const TOLD: &[&str] = &[
 #[test]
 fn two_applications_from_caddy() {
     let chat = serve_chat();
-    let Some(services) = Service::pair() else {
-        return;
-    };
+    let Some(python) = python() else { return };
     // Each server has a service of its own: it remembers what was cancelled.
-    let [theirs, ours] = &services;
+    let [theirs, ours] = &[(); 2].map(|()| Service::start(python));
     let given = |service: &Service| {
         [
             ("127.0.0.1:9001", chat.to_string()),
@@ -46,7 +45,7 @@ fn two_applications_from_caddy() {
             return;
         };
         let server = if is_ours { &bed.ours } else { &bed.theirs };
-        call(server, &bed.certificate("apps"));
+        call(python, server, &bed.certificate("apps"));
         compare(
             &bed,
             &[
@@ -142,56 +141,9 @@ fn talk(server: &Server) -> (String, Vec<u8>) {
     (head.lines().next().unwrap().to_owned(), heard)
 }
 
-/// A service of gRPC. It ends with the test.
-struct Service {
-    child: Child,
-    address: SocketAddr,
-}
-
-fn script() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/serve/calls.py")
-}
-
-impl Service {
-    /// Two of them. `None`, with a line that says so, if Python has no gRPC.
-    fn pair() -> Option<[Self; 2]> {
-        let has_grpc = Command::new("/usr/bin/python3")
-            .args(["-c", "import grpc"])
-            .stderr(Stdio::null())
-            .status();
-        if !has_grpc.is_ok_and(|status| status.success()) {
-            eprintln!("skipped: no Python with gRPC; scripts/setup installs it");
-            return None;
-        }
-        Some([(); 2].map(|()| Self::start()))
-    }
-
-    fn start() -> Self {
-        let mut child = Command::new("/usr/bin/python3")
-            .arg(script())
-            .arg("server")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut port = String::new();
-        let stdout = child.stdout.take().unwrap();
-        BufReader::new(stdout).read_line(&mut port).unwrap();
-        let address = format!("127.0.0.1:{}", port.trim()).parse().unwrap();
-        Self { child, address }
-    }
-}
-
-impl Drop for Service {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 /// Every kind of call, over TLS.
-fn call(server: &Server, roots: &std::path::Path) {
-    let ended = Command::new("/usr/bin/python3")
+fn call(python: &str, server: &Server, roots: &Path) {
+    let ended = Command::new(python)
         .arg(script())
         .args(["client", &server.secure.to_string()])
         .arg(roots)

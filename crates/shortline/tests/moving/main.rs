@@ -12,6 +12,8 @@ mod bed;
 mod features;
 mod page;
 mod php;
+#[path = "../serve/service.rs"]
+mod service;
 
 use answer::{Request, differences};
 use bed::{Bed, Given};

@@ -100,3 +100,25 @@ pub fn read_one(stream: &mut TcpStream) -> Response {
     stream.read_exact(&mut response.body).unwrap();
     response
 }
+
+/// Asks for the large file of a [`crate::process::Site`] and waits until it comes.
+pub fn begin(address: SocketAddr) -> (TcpStream, Vec<u8>) {
+    let mut stream = connect(address);
+    stream
+        .write_all(b"GET /large.bin HTTP/1.1\r\nHost: a\r\n\r\n")
+        .unwrap();
+    let mut first = vec![0; 1000];
+    stream.read_exact(&mut first).unwrap();
+    (stream, first)
+}
+
+/// The head of a request that comes to a backend of a test, if one does.
+pub fn read_head(stream: &mut impl Read) -> Option<String> {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).ok()?;
+        head.push(byte[0]);
+    }
+    Some(String::from_utf8(head).unwrap())
+}

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use crate::client::{Response, connect, request};
+use crate::client::{Response, connect, read_head, request};
 use crate::process::{Server, Site, wait_for};
 use crate::sites::{refused, start};
 
@@ -94,16 +94,6 @@ fn backend() -> SocketAddr {
         }
     });
     address
-}
-
-fn read_head(stream: &mut impl Read) -> Option<String> {
-    let mut head = Vec::new();
-    while !head.ends_with(b"\r\n\r\n") {
-        let mut byte = [0];
-        stream.read_exact(&mut byte).ok()?;
-        head.push(byte[0]);
-    }
-    Some(String::from_utf8(head).unwrap())
 }
 
 fn serve(site: &Site, backend: SocketAddr, keys: &str, rules: &str) -> Server {

@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 
 use rustix::process::Signal;
 
-use crate::client::{connect, get, parse, read_one, read_to_end};
+use crate::client::{begin, connect, get, parse, read_one, read_to_end};
 use crate::process::{PROGRAM, Server, Site, pattern, wait_for};
 use crate::tls::write_certificate;
 
@@ -56,17 +56,6 @@ fn config(site: &Site, ports: &[u16], more: &str) -> String {
 
 /// At the rate of a slow uplink, so that a download lasts.
 const SLOW: &str = "[uplink]\nrate = \"4mbit\"\nloopback = true\n";
-
-/// Asks for the large file and waits until it comes.
-fn begin(address: SocketAddr) -> (TcpStream, Vec<u8>) {
-    let mut stream = connect(address);
-    stream
-        .write_all(b"GET /large.bin HTTP/1.1\r\nHost: a\r\n\r\n")
-        .unwrap();
-    let mut first = vec![0; 1000];
-    stream.read_exact(&mut first).unwrap();
-    (stream, first)
-}
 
 fn is_open(address: SocketAddr) -> bool {
     TcpStream::connect(address).is_ok()

@@ -5,6 +5,7 @@
 mod admin;
 mod announced;
 mod bad_requests;
+mod browser;
 mod certificates;
 mod client;
 mod command_line;
@@ -32,6 +33,7 @@ mod routes;
 mod rules;
 mod seeing;
 mod servers;
+mod service;
 mod signals;
 mod sites;
 #[cfg(feature = "otel")]

@@ -1,6 +1,6 @@
 //! `[[route]]`: one process serves files and fronts an application, and both leave in one order.
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::net::{SocketAddr, TcpListener};
 
 use rustix::process::Signal;
@@ -12,7 +12,7 @@ use crate::admin::status;
 use crate::bad_requests::{
     self, refuse_chunks, refuse_hosts, refuse_pseudo_trailers, refuse_targets,
 };
-use crate::client::{connect, get, parse, read_to_end};
+use crate::client::{connect, get, parse, read_head, read_to_end};
 use crate::process::{Server, Site, pattern};
 use crate::tls;
 
@@ -33,16 +33,6 @@ pub fn application() -> SocketAddr {
         }
     });
     address
-}
-
-fn read_head(stream: &mut impl Read) -> Option<String> {
-    let mut head = Vec::new();
-    while !head.ends_with(b"\r\n\r\n") {
-        let mut byte = [0];
-        stream.read_exact(&mut byte).ok()?;
-        head.push(byte[0]);
-    }
-    Some(String::from_utf8(head).unwrap())
 }
 
 fn answer(head: &str) -> Vec<u8> {

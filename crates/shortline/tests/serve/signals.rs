@@ -5,25 +5,14 @@ use std::process::Command;
 
 use rustix::process::Signal;
 
-use crate::client::{connect, get, parse, read_one, read_to_end};
+use crate::client::{begin, connect, get, parse, read_one, read_to_end};
 use crate::process::{PROGRAM, Server, Site, pattern, wait_for};
-
-/// Asks for the large file and waits until it comes.
-fn begin(server: &Server) -> (std::net::TcpStream, Vec<u8>) {
-    let mut stream = connect(server.address());
-    stream
-        .write_all(b"GET /large.bin HTTP/1.1\r\nHost: a\r\n\r\n")
-        .unwrap();
-    let mut first = vec![0; 1000];
-    stream.read_exact(&mut first).unwrap();
-    (stream, first)
-}
 
 #[test]
 fn sigterm_lets_responses_finish_and_takes_no_more() {
     let site = Site::new();
     let mut server = Server::start(&site, &["--uplink", "8mbit", "--uplink-loopback"]);
-    let (mut stream, mut bytes) = begin(&server);
+    let (mut stream, mut bytes) = begin(server.address());
     server.signal(Signal::TERM);
     bytes.extend(read_to_end(&mut stream));
     assert!(parse(&bytes).body == pattern(1_000_000));
@@ -56,7 +45,7 @@ fn the_deadline_ends_a_response_that_takes_longer() {
         "200ms",
     ];
     let mut server = Server::start(&site, &flags);
-    let (mut stream, mut bytes) = begin(&server);
+    let (mut stream, mut bytes) = begin(server.address());
     server.signal(Signal::TERM);
     bytes.extend(read_to_end(&mut stream));
     let got = parse(&bytes);
@@ -68,7 +57,7 @@ fn the_deadline_ends_a_response_that_takes_longer() {
 fn a_second_sigterm_stops_at_once() {
     let site = Site::new();
     let mut server = Server::start(&site, &["--uplink", "100kbit", "--uplink-loopback"]);
-    let (mut stream, _) = begin(&server);
+    let (mut stream, _) = begin(server.address());
     server.signal(Signal::TERM);
     // The listening socket is closed by the first; then the second is a second one.
     wait_for("the first to be heeded", || {
@@ -127,7 +116,7 @@ fn sighup_keeps_responses_under_way() {
     let site = Site::new();
     let slow = "[uplink]\nrate = \"8mbit\"\nloopback = true\n";
     let mut server = start_with_config(&site, &config(&site, "site", slow));
-    let (mut stream, mut bytes) = begin(&server);
+    let (mut stream, mut bytes) = begin(server.address());
     std::fs::write(
         site.beside("a.toml"),
         config(&site, "site", "[uplink]\npolicy = \"fair\"\n"),

@@ -110,7 +110,7 @@ fn run(testbed: &Testbed, trial: &Trial) -> Result<(), LabError> {
                     open_connections: stage.open_connections,
                 },
                 statements: trial.design.statements,
-                capacity_per_s: outcome::capacity_per_s(&kept, database, run.load),
+                capacity_per_s: outcome::capacity_per_s(&kept, database, run.load, run.seed),
                 connections_max: if run.load.is_open() {
                     stage.open_connections
                 } else {

@@ -78,12 +78,20 @@ pub fn read(folder: &Path) -> Result<Vec<Outcome>, KeptError> {
 /// the closed loop with the best number of browsers, in the mean of first come first served and no gate, or through the
 /// best pool: one connection for each browser may cost the database a fifth of its speed. (The highest of many runs
 /// would be the one that the machine disturbed least.)
-pub fn capacity_per_s(all: &[Outcome], database: Kind, open: Load) -> Option<f64> {
+///
+/// Only the runs with the open loop's own seed count, if there are any: they were just before it, and a machine whose
+/// memory others use too may be a fifth slower a few minutes later.
+pub fn capacity_per_s(all: &[Outcome], database: Kind, open: Load, seed: u64) -> Option<f64> {
     let mut alike: BTreeMap<(Load, Option<Door>), Vec<f64>> = BTreeMap::new();
-    let closed = all
+    let closed =
+        |one: &&Outcome| one.run.database == database && one.run.load.measures_capacity_for(open);
+    let own_seed = |one: &&Outcome| one.run.seed == seed;
+    let has_own = all.iter().filter(closed).any(|one| own_seed(&one));
+    for one in all
         .iter()
-        .filter(|one| one.run.database == database && one.run.load.measures_capacity_for(open));
-    for one in closed {
+        .filter(closed)
+        .filter(|one| !has_own || own_seed(one))
+    {
         let pool = match one.run.door {
             Door::None | Door::FIFO => None,
             pool @ (Door::Pool { .. } | Door::PgBouncer { .. }) => Some(pool),
@@ -258,19 +266,23 @@ mod tests {
             run(Door::FIFO, 20, 50),
             run(Door::SJF, 20, 900),
         ];
-        let capacity = |load| capacity_per_s(&all, Kind::Postgres, load);
+        let capacity = |load| capacity_per_s(&all, Kind::Postgres, load, 2);
         // Two interactions of each type count, in 10 s.
         assert_eq!(capacity(Load::AlternatingClicks), Some(40.0));
         assert_eq!(capacity(Load::Alternating), None);
         let pooled = |size, count| run(Door::PgBouncer { size }, 20, count);
-        let all = [
+        let mut all = vec![
             pooled(8, 400),
             pooled(8, 200),
             pooled(4, 250),
             run(Door::None, 10, 290),
         ];
-        let capacity = capacity_per_s(&all, Kind::Postgres, Load::AlternatingClicks);
-        assert_eq!(capacity, Some(60.0));
+        let capacity = |seed| capacity_per_s(&all, Kind::Postgres, Load::AlternatingClicks, seed);
+        assert_eq!(capacity(1), Some(60.0));
+        // The runs of that seed, and where it has none, all.
+        all.push(made_up::run(Door::None, Load::Browsers(10), 2, 50, 0.01));
+        let capacity = |seed| capacity_per_s(&all, Kind::Postgres, Load::AlternatingClicks, seed);
+        assert_eq!((capacity(2), capacity(3)), (Some(10.0), Some(60.0)));
     }
 
     #[test]

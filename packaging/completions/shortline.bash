@@ -815,7 +815,7 @@ _shortline() {
             return 0
             ;;
         shortline__subcmd__serve)
-            opts="-h -V --listen --tls-cert --tls-key --tls-auto --config --check --handover --handover-time-max --uplink --uplink-rate-min --policy --burst --aging --jobs-max --uplink-loopback --uplink-device --uplink-packet-header --allow-system-root --index --listing --listing-entries-max --precompressed --compress --compress-file-size-max --cache-file-size-max --cache-size-max --cache-files-max --cache-open-files-max --trusted-proxy --client-header --client-weight --users-per-address --user-cookie --admin --admin-connections-max --admin-host --access-log --log-format --access-log-lines-max --send-request-id --otlp --otlp-sample --connections-max --connections-per-address-max --header-size-max --header-fields-max --header-time-max --idle-time-max --stall-time-max --streams-max --disk-reads-max --compressions-max --drain --acme-directory --acme-staging --acme-contact --acme-state --acme-ca --acme-key-type --acme-challenge --acme-profile --acme-revoke-replaced --acme-ask --acme-on-demand-names-max --acme-on-demand-orders-max --link-mode --growing --slots --control-band --quantum --help --version"
+            opts="-h -V --listen --tls-cert --tls-key --tls-auto --config --check --handover --handover-time-max --uplink --uplink-rate-min --policy --burst --aging --jobs-max --uplink-loopback --uplink-device --uplink-packet-header --allow-system-root --index --listing --listing-entries-max --precompressed --compress --compress-file-size-max --client-ca --client-auth --client-crl --cache-file-size-max --cache-size-max --cache-files-max --cache-open-files-max --trusted-proxy --client-header --client-weight --users-per-address --user-cookie --admin --admin-connections-max --admin-host --access-log --log-format --access-log-lines-max --send-request-id --otlp --otlp-sample --connections-max --connections-per-address-max --header-size-max --header-fields-max --header-time-max --idle-time-max --stall-time-max --streams-max --disk-reads-max --compressions-max --drain --acme-directory --acme-staging --acme-contact --acme-eab-kid --acme-eab-key-file --acme-state --acme-ca --acme-key-type --acme-challenge --acme-profile --acme-revoke-replaced --acme-ask --acme-on-demand-names-max --acme-on-demand-orders-max --link-mode --growing --slots --control-band --quantum --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -910,6 +910,18 @@ _shortline() {
                     return 0
                     ;;
                 --compress-file-size-max)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --client-ca)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --client-auth)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --client-crl)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1038,6 +1050,14 @@ _shortline() {
                     return 0
                     ;;
                 --acme-contact)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --acme-eab-kid)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --acme-eab-key-file)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

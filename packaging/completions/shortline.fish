@@ -61,6 +61,9 @@ complete -c shortline -n "__fish_shortline_using_subcommand serve" -l precompres
 false\t''"
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l compress -d 'Compress on the fly what gains by it: files, all (responses of backends, too) or off [default: files]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l compress-file-size-max -d 'The largest file that is compressed on the fly [default: 8MiB]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand serve" -l client-ca -d 'Ask clients for a certificate from an authority in this file (PEM, one or several)' -r -F
+complete -c shortline -n "__fish_shortline_using_subcommand serve" -l client-auth -d 'What a client without a certificate gets: require (no connection) or request (what others get) [default: require]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand serve" -l client-crl -d 'The revocation lists of these authorities (PEM, one of each)' -r -F
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l cache-file-size-max -d 'Keep files up to this size in memory [default: 1MiB]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l cache-size-max -d 'The size of all files kept in memory together [default: 128MiB]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l cache-files-max -d 'The most files kept in memory [default: 32768]' -r
@@ -95,6 +98,8 @@ complete -c shortline -n "__fish_shortline_using_subcommand serve" -l acme-direc
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l acme-staging -d 'Ask Let\'s Encrypt\'s authority for tests [default: false]' -r -f -a "true\t''
 false\t''"
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l acme-contact -d 'A mail address for the authority to write to; may be given again' -r
+complete -c shortline -n "__fish_shortline_using_subcommand serve" -l acme-eab-kid -d 'What the authority calls the key of the account that you have there (external account binding)' -r
+complete -c shortline -n "__fish_shortline_using_subcommand serve" -l acme-eab-key-file -d 'File with that key, in base64url as the authority shows it' -r -F
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l acme-state -d 'The folder that keys and certificates are kept in [default: acme in systemd\'s StateDirectory, else /var/lib/shortline/acme]' -r -F
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l acme-ca -d 'PEM file with the authorities that the directory\'s own certificate may be from [default: the system\'s]' -r -F
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l acme-key-type -d 'What keys are made for certificates: p256 or p384 (ECDSA) [default: p256]' -r

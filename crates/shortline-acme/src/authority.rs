@@ -16,6 +16,7 @@ use tokio::sync::Mutex;
 use crate::challenges::Challenges;
 use crate::client::Client;
 use crate::config::Config;
+use crate::external::ExternalAccount;
 use crate::leaf::{self, Leaf};
 use crate::order::{self, Wanted};
 use crate::schedule::Window;
@@ -200,7 +201,11 @@ impl Authority {
             only_return_existing: false,
         };
         let directory = self.config.directory.clone();
-        let (account, made) = builder.create(&wanted, directory, None).await?;
+        let external = self.config.external_account.as_ref();
+        let external = external.map(ExternalAccount::key);
+        let (account, made) = builder
+            .create(&wanted, directory, external.as_ref())
+            .await?;
         self.store.keep_account(&made);
         Ok(account)
     }
@@ -277,7 +282,11 @@ fn of_problem(problem: &Problem) -> Failure {
         .subproblems
         .iter()
         .map(|further| format!("; {further}"));
-    let reason = format!("{kind}: {detail}{}", further.collect::<String>());
+    let hint = match kind {
+        "externalAccountRequired" => "; give eab-kid and eab-key-file in [acme]",
+        _ => "",
+    };
+    let reason = format!("{kind}: {detail}{}{hint}", further.collect::<String>());
     Failure {
         told_s: (kind == "rateLimited").then_some(LIMITED_S),
         is_accounts: kind == "accountDoesNotExist",

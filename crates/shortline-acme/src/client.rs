@@ -1,4 +1,4 @@
-//! HTTPS to an authority, one connection for each request.
+//! HTTPS to an authority and HTTP to a responder (OCSP), one connection for each request.
 //!
 //! What the authority sends is bounded: a response's head has at most 64 KiB, its body 1 MiB, and both must be there 30 seconds
 //! after the request began. `Retry-After` (RFC 9110, 10.2.3) is put in seconds, a day at most: `instant-acme` adds whatever
@@ -29,6 +29,8 @@ const TIME_MAX: Duration = Duration::from_secs(30);
 const ASK_TIME_MAX: Duration = Duration::from_secs(5);
 const HEAD_BYTES_MAX: usize = 64 << 10;
 const BODY_BYTES_MAX: usize = 1 << 20;
+/// A responder's answer has some 2 KiB.
+const ANSWER_BYTES_MAX: usize = 64 << 10;
 const RETRY_S_MAX: u64 = 24 * 3600;
 
 /// Makes the requests of one account.
@@ -134,7 +136,27 @@ async fn exchange(
         // RFC 8555, 6.1.
         return Err("names a URL that is not https".into());
     }
-    send(tls, request).await
+    send(Some(tls), request).await
+}
+
+/// What an HTTP URL answers to `body`, if it is successful and not too large.
+///
+/// # Errors
+/// There is no such answer in time.
+pub async fn post(url: &str, kind: &'static str, body: Vec<u8>) -> Result<Bytes, Problem> {
+    let request = Request::post(url)
+        .header(USER_AGENT, "shortline")
+        .header(CONTENT_TYPE, kind)
+        .body(Full::<Bytes>::from(body))?;
+    let answer = tokio::time::timeout(TIME_MAX, send(None, request)).await;
+    let answer = answer.map_err(|_| format!("no answer in {} s", TIME_MAX.as_secs()))??;
+    let status = answer.status();
+    let body = answer.into_body().collect().await?.to_bytes();
+    match status {
+        StatusCode::OK if body.len() <= ANSWER_BYTES_MAX => Ok(body),
+        StatusCode::OK => Err("the answer is larger than 64KiB".into()),
+        status => Err(format!("answers {status}").into()),
+    }
 }
 
 /// The status that a URL answers with, by HTTP or HTTPS.
@@ -144,13 +166,14 @@ async fn exchange(
 pub async fn status(tls: &Arc<ClientConfig>, url: &str) -> Result<StatusCode, Problem> {
     let request = Request::get(url).header(USER_AGENT, "shortline");
     let request = request.body(Full::<Bytes>::default())?;
-    let answer = tokio::time::timeout(ASK_TIME_MAX, send(tls, request)).await;
+    let answer = tokio::time::timeout(ASK_TIME_MAX, send(Some(tls), request)).await;
     let answer = answer.map_err(|_| format!("no answer in {} s", ASK_TIME_MAX.as_secs()))?;
     Ok(answer?.status())
 }
 
+/// By HTTPS only with `tls`.
 async fn send<B>(
-    tls: &Arc<ClientConfig>,
+    tls: Option<&Arc<ClientConfig>>,
     mut request: Request<B>,
 ) -> Result<Response<Full<Bytes>>, Problem>
 where
@@ -168,9 +191,10 @@ where
     let port = authority.port_u16();
     let socket =
         TcpStream::connect((host, port.unwrap_or(if is_secure { 443 } else { 80 }))).await?;
-    match is_secure {
-        true => over(shortline_tls::connect(tls, host, socket).await?, request).await,
-        false => over(socket, request).await,
+    match (is_secure, tls) {
+        (true, Some(tls)) => over(shortline_tls::connect(tls, host, socket).await?, request).await,
+        (true, None) => Err("names a URL that is not http".into()),
+        (false, _) => over(socket, request).await,
     }
 }
 

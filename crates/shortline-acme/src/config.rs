@@ -6,6 +6,8 @@ use std::str::FromStr;
 
 use shortline_tls::Trust;
 
+use crate::external::ExternalAccount;
+
 /// Let's Encrypt.
 pub const DIRECTORY: &str = "https://acme-v02.api.letsencrypt.org/directory";
 /// Let's Encrypt for tests: it has wider limits, and nobody trusts it.
@@ -18,6 +20,8 @@ pub struct Config {
     pub directory: String,
     /// Mail addresses for the authority to write to.
     pub contact: Vec<String>,
+    /// What the authority has given to somebody it knows, if it knows us.
+    pub external_account: Option<ExternalAccount>,
     /// The folder that keys and certificates are kept in.
     pub state: PathBuf,
     /// Whose certificate the authority's own server may have.

@@ -8,6 +8,7 @@
 //! wait together.
 
 mod on_demand;
+mod status;
 mod work;
 
 use std::collections::{BTreeMap, HashMap};
@@ -19,12 +20,12 @@ use std::time::SystemTime;
 
 use parking_lot::Mutex;
 use rustls::sign::CertifiedKey;
-use serde::Serialize;
 use shortline_tls::names::Pattern;
 use shortline_tls::{Certificate, Trust};
 use tokio::sync::Notify;
 
 use on_demand::Demand;
+pub use status::{CertificateStatus, Counts};
 
 use crate::authority::{Authority, Failure, Got, now_s};
 use crate::challenges::Challenges;
@@ -81,34 +82,6 @@ struct Entry {
     told_late_s: u64,
     /// When a client asked for it last, if it is there because one did.
     asked_s: Option<u64>,
-}
-
-/// A certificate as `/status` shows it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct CertificateStatus {
-    /// What it is for.
-    pub name: String,
-    /// Whether there is one.
-    pub is_there: bool,
-    /// How long it is valid, below 0 if it no longer is.
-    pub expires_in_seconds: Option<i64>,
-    /// When it is to be renewed.
-    pub renewal_in_seconds: Option<i64>,
-    /// It should have been renewed, was not, and ends soon.
-    pub is_late: bool,
-    /// Attempts in a row that failed.
-    pub failures: u32,
-    /// The last of these.
-    pub failure: Option<String>,
-}
-
-/// Orders since the start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Counts {
-    /// That brought a certificate.
-    pub got_total: u64,
-    /// That did not.
-    pub failed_total: u64,
 }
 
 impl Keeper {
@@ -230,22 +203,6 @@ impl Keeper {
         }
         self.shared.changed.notify_one();
     }
-
-    /// All certificates now.
-    pub fn status(&self) -> Vec<CertificateStatus> {
-        let now_s = now_s();
-        let names = self.shared.names.lock();
-        let status = names.iter().map(|(name, entry)| entry.status(name, now_s));
-        status.collect()
-    }
-
-    /// What became of the orders.
-    pub fn counts(&self) -> Counts {
-        Counts {
-            got_total: self.shared.got.load(Ordering::Relaxed),
-            failed_total: self.shared.failed.load(Ordering::Relaxed),
-        }
-    }
 }
 
 impl Drop for Keeper {
@@ -290,23 +247,6 @@ impl std::fmt::Debug for Entry {
 }
 
 impl Entry {
-    fn status(&self, name: &str, now_s: u64) -> CertificateStatus {
-        let from_now = |at_s: u64| {
-            i64::try_from(at_s)
-                .unwrap_or(i64::MAX)
-                .saturating_sub_unsigned(now_s)
-        };
-        CertificateStatus {
-            name: name.to_owned(),
-            is_there: self.certificate.is_there(),
-            expires_in_seconds: self.plan.left_s(now_s),
-            renewal_in_seconds: self.plan.renewal_s().map(from_now),
-            is_late: self.plan.is_late(now_s),
-            failures: self.plan.backoff().failures,
-            failure: self.failure.clone(),
-        }
-    }
-
     /// Whether no client has asked for it for long, though it is there only for those who do.
     fn is_forgotten(&self, now_s: u64) -> bool {
         self.asked_s
@@ -471,13 +411,13 @@ impl Shared {
 }
 
 /// A random number from 0 to 1. The standard library seeds each new state of its hash tables at random.
-fn draw() -> f64 {
+pub fn draw() -> f64 {
     let drawn = RandomState::new().hash_one(0);
     (drawn >> 11) as f64 / (1_u64 << 53) as f64
 }
 
 /// A time as people say it.
-fn span(seconds: u64) -> String {
+pub fn span(seconds: u64) -> String {
     match seconds {
         0..120 => format!("{seconds} s"),
         120..7200 => format!("{} min", seconds / 60),

@@ -35,6 +35,20 @@ pub struct Validity {
     pub until_s: u64,
 }
 
+impl Validity {
+    /// How long it still lasts, below 0 if it is over.
+    pub fn left_s(self, now_s: u64) -> i64 {
+        let until_s = i64::try_from(self.until_s).unwrap_or(i64::MAX);
+        until_s.saturating_sub_unsigned(now_s)
+    }
+
+    /// Whether it ends soon: in less than two ninths of its life, 20 days at most.
+    pub fn is_near_end(self, now_s: u64) -> bool {
+        let soon_s = (self.until_s.saturating_sub(self.from_s) / 9 * 2).min(LATE_S_MAX);
+        now_s.saturating_add(soon_s) >= self.until_s
+    }
+}
+
 /// When the authority wants a certificate to be renewed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
@@ -183,18 +197,13 @@ impl Plan {
 
     /// How long the certificate is still valid, below 0 if it no longer is.
     pub fn left_s(&self, now_s: u64) -> Option<i64> {
-        let until_s = self.held?.until_s;
-        Some(i64::try_from(until_s).ok()?.saturating_sub_unsigned(now_s))
+        self.held.map(|held| held.left_s(now_s))
     }
 
-    /// Whether the certificate should have been renewed and ends soon: in less than two ninths of its life, 20 days at most.
+    /// Whether the certificate should have been renewed and [ends soon](Validity::is_near_end).
     pub fn is_late(&self, now_s: u64) -> bool {
-        let Some(held) = self.held else {
-            return false;
-        };
-        let soon_s = (held.until_s.saturating_sub(held.from_s) / 9 * 2).min(LATE_S_MAX);
-        let is_soon = now_s.saturating_add(soon_s) >= held.until_s;
-        is_soon && self.backoff.failures > 0
+        let is_near_end = self.held.is_some_and(|held| held.is_near_end(now_s));
+        is_near_end && self.backoff.failures > 0
     }
 }
 

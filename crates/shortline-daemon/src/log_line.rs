@@ -84,8 +84,10 @@ fn response_field(record: &AccessRecord, index: usize) -> Option<&[u8]> {
 pub mod testing {
     #![allow(clippy::unwrap_used)]
     //! One record to log.
+    use std::sync::Arc;
     use std::time::{Duration, UNIX_EPOCH};
 
+    use shortline_tls::ClientIdentity;
     use shortline_web::{BackendRecord, FieldValues};
 
     use super::*;
@@ -101,6 +103,7 @@ pub mod testing {
             target: "/a?b".to_owned(),
             version: "HTTP/1.1",
             tls: None,
+            certificate: None,
             request_id: "0123456789abcdef0123456789abcdef".to_owned(),
             trace_id: None,
             span: None,
@@ -124,6 +127,10 @@ pub mod testing {
         AccessRecord {
             user: Some(b"aladdin".to_vec()),
             tls: Some("TLSv1.3"),
+            certificate: Some(Arc::new(ClientIdentity {
+                subject: "CN=backup".to_owned(),
+                fingerprint: "00ff".to_owned(),
+            })),
             trace_id: Some("4bf92f3577b34da6a3ce929d0e0e4736".to_owned()),
             backend: Some(BackendRecord {
                 address: Some("127.0.0.1:9000".to_owned()),

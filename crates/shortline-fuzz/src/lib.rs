@@ -18,6 +18,7 @@ mod forwarded;
 mod guards;
 mod log_lines;
 mod mysql;
+mod ocsp;
 mod pool;
 mod postgres;
 mod proxied;
@@ -46,6 +47,7 @@ pub const TARGETS: &[(&str, Entry)] = &[
     ("forwarded", forwarded::field),
     ("log_format", log_lines::format),
     ("mysql", mysql::mysql),
+    ("ocsp", ocsp::answer),
     ("origin", guards::origin),
     ("pgbouncer", pool::pgbouncer),
     ("policy", words::policy),

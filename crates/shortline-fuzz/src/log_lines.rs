@@ -51,6 +51,7 @@ fn record(format: &LineFormat, sent: &[u8]) -> AccessRecord {
         method: "GET".to_owned(),
         target: text.clone(),
         version: "HTTP/1.1",
+        certificate: None,
         tls: None,
         request_id: text,
         trace_id: None,

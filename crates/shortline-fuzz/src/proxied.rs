@@ -5,7 +5,8 @@ use http::header::{self, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{Request, Uri};
 use shortline_web::proxy::head::{
-    Forwarding, host_name, refuse_ambiguous, to_backend, upgrade_asked,
+    CERTIFICATE_FINGERPRINT, CERTIFICATE_SUBJECT, Forwarding, host_name, refuse_ambiguous,
+    to_backend, upgrade_asked,
 };
 use shortline_web::request;
 
@@ -28,6 +29,7 @@ pub fn head(bytes: &[u8]) {
                 peer: PEER.parse().expect("invariant: an address"),
                 secure: false,
                 trust,
+                certificate: None,
             };
             let sent = to_backend(head.clone(), body_bytes, upgrade.as_ref(), &forwarding);
             hold(&sent, body_bytes, trust);
@@ -67,6 +69,14 @@ fn hold(sent: &Parts, body_bytes: Option<u64>, trust: bool) {
     for name in ["keep-alive", "proxy-connection", "proxy-authorization"] {
         assert!(!sent.headers.contains_key(name), "{name}");
     }
+    let says_who = |name: &HeaderName| {
+        let plain = name.as_str().replace('_', "-");
+        CERTIFICATE_SUBJECT == *plain || CERTIFICATE_FINGERPRINT == *plain
+    };
+    assert!(
+        !sent.headers.keys().any(says_who),
+        "nobody has shown a certificate"
+    );
     let forwarded_for = all(&HeaderName::from_static("x-forwarded-for"));
     if trust {
         assert!(forwarded_for[0].as_bytes().ends_with(PEER.as_bytes()));

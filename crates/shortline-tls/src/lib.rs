@@ -5,12 +5,15 @@
 //! | [`load`], [`Certificate`] | a server's certificate: read from PEM, checked before it is used, exchanged while the server runs |
 //! | [`NamedCertificates`], [`names`] | certificates by the names that clients ask for |
 //! | [`Beside`] | certificates of names that are in no table, and for clients of a protocol that is answered by the handshake alone |
+//! | [`ClientAuth`], [`ClientIdentity`] | clients that show a certificate: which are accepted, and who they are |
 //! | [`Trust`], [`client_config`], [`connect`] | whom a client trusts, and how it begins TLS |
 //! | `fitness` | certificates that some programs accept and others refuse: why, and what to do |
 //! | [`TlsError`] | what is wrong, with the file |
 
 mod client;
+mod client_auth;
 mod fitness;
+mod identity;
 pub mod names;
 mod pem;
 mod server;
@@ -21,6 +24,10 @@ use std::sync::Arc;
 use rustls::crypto::{CryptoProvider, ring};
 
 pub use client::{Trust, client_config, connect};
+pub use client_auth::{
+    Certified, ClientAuth, ClientAuthFiles, ClientAuthMode, ClientAuthModeError, refusal,
+};
+pub use identity::ClientIdentity;
 pub use server::{
     Beside, Certificate, CertificateTable, NamedCertificates, Shown, check_names, load,
 };

@@ -12,14 +12,23 @@ pub fn certificates(
     what: &'static str,
     path: &Path,
 ) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let refused = |error| TlsError::file(what, path, problem(&error, "CERTIFICATE"));
-    let chain = CertificateDer::pem_file_iter(path)
+    all(what, path, "CERTIFICATE")
+}
+
+/// All sections of a kind, at least one. PEM calls the kind `section`.
+pub fn all<T: PemObject>(
+    what: &'static str,
+    path: &Path,
+    section: &str,
+) -> Result<Vec<T>, TlsError> {
+    let refused = |error| TlsError::file(what, path, problem(&error, section));
+    let found = T::pem_file_iter(path)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
         .map_err(refused)?;
-    if chain.is_empty() {
+    if found.is_empty() {
         return Err(refused(pem::Error::NoItemsFound));
     }
-    Ok(chain)
+    Ok(found)
 }
 
 /// The key of a file.

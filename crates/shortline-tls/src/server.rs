@@ -64,6 +64,20 @@ impl Certificate {
         *self.0.write() = Some(Arc::new(key));
     }
 
+    /// New handshakes get a responder's answer with the certificate (OCSP, RFC 6066, 8), or none, if `key` is still what they get.
+    pub fn staple(&self, key: &Arc<CertifiedKey>, response: Option<Vec<u8>>) {
+        let mut current = self.0.write();
+        if current
+            .as_ref()
+            .is_some_and(|current| Arc::ptr_eq(current, key))
+        {
+            *current = Some(Arc::new(CertifiedKey {
+                ocsp: response,
+                ..key.as_ref().clone()
+            }));
+        }
+    }
+
     /// What new handshakes get, if there is any.
     pub fn current(&self) -> Option<Arc<CertifiedKey>> {
         self.0.read().clone()
@@ -242,6 +256,9 @@ mod tests {
         let certificate = Certificate::new(first);
         let config = certificate.server_config(&[b"h2", b"http/1.1"]).unwrap();
         assert_eq!(config.alpn_protocols, [&b"h2"[..], b"http/1.1"]);
+        // Keys of tickets are new after six hours, and the ones before are still good for as long.
+        assert!(config.ticketer.enabled());
+        assert_eq!(config.ticketer.lifetime(), 12 * 3600);
         assert!(certificate.shows(&leaf_first) && !certificate.shows(&leaf_second));
         certificate.replace(second);
         assert!(certificate.shows(&leaf_second) && !certificate.shows(&leaf_first));

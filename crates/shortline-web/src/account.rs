@@ -198,6 +198,7 @@ impl Account {
             target: logged.target,
             version: logged.version,
             tls: tls.and_then(|version| version.as_str()),
+            certificate: site.and_then(|site| connection.identity_for(site).cloned()),
             request_id: identity.map_or_else(String::new, |identity| identity.id.to_string()),
             trace_id: identity.and_then(|identity| Some(identity.trace.as_ref()?.trace_id())),
             span: identity.and_then(|identity| identity.span),

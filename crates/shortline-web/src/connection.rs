@@ -15,13 +15,14 @@ use shortline_base::socket::ReceiveHalf;
 use shortline_link::Length;
 use shortline_sched::Client;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio_rustls::server::TlsStream;
 
 use crate::context::Connection;
 use crate::http1::{self, After};
 use crate::http2;
 use crate::plaintext;
 use crate::server::ALPN;
-use crate::session;
+use crate::session::{self, Begun};
 use crate::sites::Waiting;
 use crate::socket::{ClientSocket, Rewound};
 use crate::watch::Watch;
@@ -85,27 +86,22 @@ async fn begin_tls(
     let socket = Rewound::new(first, socket);
     let asks = connection.asks(&HeaderMap::new());
     let client = connection.settings.clients.client(asks);
-    let turn = |hello: &ClientHello<'_>| {
-        let name = hello.server_name().filter(|_| wants_http(hello));
+    let answer = |hello: &ClientHello<'_>| {
         let sites = &connection.settings.sites;
-        let certificate = name.and_then(|name| sites.certificate_on_demand(name));
-        turn(&connection, client, certificate)
-    };
-    let handshake = Box::pin(session::accept(socket, tls, turn));
-    let stream = match connection.watch.obeying(handshake).await {
-        Some(Ok((stream, session))) => {
-            if let Some(session) = session {
-                connection.session.get_or_init(|| session);
-            }
-            let name = stream.get_ref().1.server_name();
-            let shown = connection.settings.sites.shown(name);
-            connection.shown.get_or_init(|| shown);
-            let version = stream.get_ref().1.protocol_version();
-            connection.tls_version.get_or_init(|| version);
-            stream
+        let (mut certificate, mut auth) = (None, None);
+        if wants_http(hello) {
+            let name = hello.server_name();
+            certificate = name.and_then(|name| sites.certificate_on_demand(name));
+            auth = sites.client_auth(name).cloned();
         }
+        (auth, turn(&connection, client, certificate))
+    };
+    let handshake = Box::pin(session::accept(socket, tls, answer));
+    let stream = match connection.watch.obeying(handshake).await {
+        Some(Ok(begun)) => note(&connection, begun),
         Some(Err(error)) => {
             connection.server.count_connection_error(&error);
+            connection.report_certificate(&error);
             return None;
         }
         None => return None,
@@ -125,6 +121,28 @@ async fn begin_tls(
             None
         }
     }
+}
+
+/// Notes what a handshake has told.
+fn note<S>(connection: &Connection, begun: Begun<S>) -> TlsStream<S> {
+    let Begun {
+        stream,
+        session,
+        certified,
+    } = begun;
+    if let Some(session) = session {
+        connection.session.get_or_init(|| session);
+    }
+    if let Some(certified) = certified {
+        connection.certified.get_or_init(|| certified.into());
+    }
+    let tls = stream.get_ref().1;
+    let shown = connection.settings.sites.shown(tls.server_name());
+    connection.shown.get_or_init(|| shown);
+    connection
+        .tls_version
+        .get_or_init(|| tls.protocol_version());
+    stream
 }
 
 /// Ends TLS in order.

@@ -2,6 +2,7 @@
 //! from its connection. All other modules build on it.
 
 use std::error::Error;
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -11,6 +12,7 @@ use parking_lot::{Mutex, RwLock};
 use rustls::ProtocolVersion;
 use shortline_link::Link;
 use shortline_sched::QueueFull;
+use shortline_tls::{Certified, ClientIdentity};
 use tokio::time::Instant;
 
 use crate::clients::{Asks, Clients};
@@ -19,7 +21,7 @@ use crate::disk::Disk;
 use crate::identity::Identity;
 use crate::ledger::{Ledger, SiteRow};
 use crate::limits::Limits;
-use crate::sites::{SiteNumber, Sites};
+use crate::sites::{Site, SiteNumber, Sites};
 use crate::trace_context::Sampling;
 use crate::watch::{Registry, Watch};
 use shortline_base::throttle::Throttle;
@@ -81,6 +83,8 @@ pub struct Shared {
     full: Mutex<Throttle>,
     /// Limits those about connections that are not of the proxies.
     strangers: Mutex<Throttle>,
+    /// Limits those about certificates of clients.
+    certificates: Mutex<Throttle>,
     /// Another process has the listening sockets.
     retiring: AtomicBool,
 }
@@ -103,6 +107,8 @@ pub struct Connection {
     pub session: OnceLock<u64>,
     /// The site whose certificate was shown, once one was.
     pub shown: OnceLock<Option<SiteNumber>>,
+    /// What its handshake has told of the client, if it was asked for a certificate.
+    pub certified: OnceLock<Box<Certified>>,
     /// The version of TLS, once it is agreed upon.
     pub tls_version: OnceLock<Option<ProtocolVersion>>,
     /// The worker that serves it from accept to close.
@@ -114,6 +120,33 @@ impl Connection {
     pub fn asks(&self, headers: &HeaderMap) -> Asks {
         let session = self.session.get().copied();
         self.settings.clients.asks(self.peer, session, headers)
+    }
+
+    /// Whether the client was asked for a certificate as a site wants it, where a site wants one at all.
+    pub fn is_certified_for(&self, site: &Site) -> bool {
+        let certified = self.certified.get();
+        let is = |wanted| certified.is_some_and(|certified| Arc::ptr_eq(&certified.auth, wanted));
+        site.client_auth.as_ref().is_none_or(is)
+    }
+
+    /// Who asks a site, by the certificate that the site wanted.
+    pub fn identity_for(&self, site: &Site) -> Option<&Arc<ClientIdentity>> {
+        let certified = self.certified.get()?;
+        let wanted = site.client_auth.as_ref()?;
+        let identity = certified.identity.as_ref()?;
+        Arc::ptr_eq(&certified.auth, wanted).then_some(identity)
+    }
+
+    /// Logs that a client's certificate was refused, if that ended the handshake.
+    pub fn report_certificate(&self, error: &io::Error) {
+        let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
+        let Some(problem) = inner.and_then(shortline_tls::refusal) else {
+            return;
+        };
+        if let Some(untold) = self.server.certificates.lock().allow(Instant::now()) {
+            let peer = self.peer;
+            tracing::warn!(%peer, untold, "a client's certificate is refused: {problem}");
+        }
     }
 }
 
@@ -154,6 +187,7 @@ impl Shared {
             announcing: AtomicUsize::new(0),
             full: Mutex::default(),
             strangers: Mutex::default(),
+            certificates: Mutex::default(),
             retiring: AtomicBool::new(false),
         }
     }

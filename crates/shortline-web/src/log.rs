@@ -1,9 +1,11 @@
 //! What the access log gets to know of every response.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use http::{HeaderMap, HeaderName};
+use shortline_tls::ClientIdentity;
 
 use crate::identity::Span;
 
@@ -26,6 +28,8 @@ pub struct AccessRecord {
     pub version: &'static str,
     /// The version of TLS, such as `TLSv1.3`. `None` without TLS.
     pub tls: Option<&'static str>,
+    /// Who asks, by the certificate that the site wanted.
+    pub certificate: Option<Arc<ClientIdentity>>,
     /// The request's id.
     pub request_id: String,
     /// The id of the trace that it belongs to.

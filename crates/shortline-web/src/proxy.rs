@@ -65,6 +65,7 @@ use http::request::Parts;
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body::Body;
 use hyper::upgrade::Upgraded;
+use shortline_tls::ClientIdentity;
 
 pub use address::{AddressError, UpstreamAddress};
 pub use affinity::{KeyOf, StickyCookie};
@@ -103,14 +104,14 @@ pub struct Proxied {
     pub upgraded: Option<Upgraded>,
 }
 
-/// Asks a backend of `route` for `client`, by its name. Afterwards `trail` says how far that came. A response that may be kept
-/// is by `recorder`.
+/// Asks a backend of `route` for `client`, by its name, and tells it of the client's certificate. Afterwards `trail` says how
+/// far that came. A response that may be kept is by `recorder`.
 ///
 /// # Errors
 /// `ProxyError`, which decides what the client gets.
 pub async fn ask(
     connection: &Connection,
-    client: u128,
+    (client, certificate): (u128, Option<&ClientIdentity>),
     route: &Route,
     (head, body): (Parts, Received),
     (passing, recorder): (Passing, Option<Recorder>),
@@ -139,6 +140,7 @@ pub async fn ask(
         peer: connection.peer,
         secure: connection.secure,
         trust: upstream.options.trust_forwarded,
+        certificate,
     };
     let wish = affinity::wish(&upstream.options, &head.headers, || {
         let clients = &connection.settings.clients;

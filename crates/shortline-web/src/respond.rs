@@ -114,6 +114,7 @@ pub fn respond(
             let asks = decide::Asks {
                 client,
                 identity,
+                certificate: None,
                 now_ns,
                 passing: Passing::AsIs,
             };

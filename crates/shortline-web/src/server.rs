@@ -352,6 +352,7 @@ fn take(
         secure: tls.is_some(),
         session: OnceLock::new(),
         shown: OnceLock::new(),
+        certified: OnceLock::new(),
         tls_version: OnceLock::new(),
         worker,
     });

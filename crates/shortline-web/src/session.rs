@@ -4,6 +4,8 @@
 //! change but not against reading. So connections that resume the session (RFC 8446, 2.2) have the
 //! same number. A client that resumes nothing gets a new one each time. For TLS 1.2, rustls does
 //! not say what a resumed session carried, so its sessions have no name.
+//!
+//! A client that must show a certificate is told apart by that only where its site asks for one ([`ClientAuth`]).
 
 use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
@@ -12,27 +14,48 @@ use std::sync::Arc;
 
 use rustls::server::{Acceptor, ClientHello};
 use rustls::{ProtocolVersion, ServerConfig, ServerConnection};
+use shortline_tls::{Certified, ClientAuth};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::server::TlsStream;
 
-/// Performs the handshake with a client. The answer waits for the client's hello and then for
-/// `turn`, which is told what the client's hello says. Returns the connection and, with TLS 1.3, the number of its session.
+/// A connection whose handshake is done.
+pub struct Begun<S> {
+    /// What is said on it.
+    pub stream: TlsStream<S>,
+    /// With TLS 1.3, the number of its session.
+    pub session: Option<u64>,
+    /// Who the client is, if it was asked for a certificate.
+    pub certified: Option<Certified>,
+}
+
+/// Performs the handshake with a client. `answer` is told what the client's hello says, and tells whether the client needs
+/// a certificate, and what is waited for before the handshake goes on.
 ///
 /// # Errors
-/// What the client sent is not a handshake, or the client has gone.
+/// What the client sent is not a handshake, its certificate is not accepted, or the client has gone.
 pub async fn accept<S: AsyncRead + AsyncWrite + Unpin, T: Future<Output = ()>>(
     socket: S,
     config: Arc<ServerConfig>,
-    turn: impl FnOnce(&ClientHello<'_>) -> T,
-) -> io::Result<(TlsStream<S>, Option<u64>)> {
+    answer: impl FnOnce(&ClientHello<'_>) -> (Option<Arc<ClientAuth>>, T),
+) -> io::Result<Begun<S>> {
     let hello = LazyConfigAcceptor::new(Acceptor::default(), socket).await?;
-    let turn = turn(&hello.client_hello());
+    let (auth, turn) = answer(&hello.client_hello());
     turn.await;
+    let config = match &auth {
+        Some(auth) => auth.server_config(&config).map_err(io::Error::other)?,
+        None => config,
+    };
     let mut session = None;
     let stream = hello.into_stream_with(config, |tls| session = name(tls));
     let stream = stream.await?;
-    Ok((stream, session))
+    let certified = auth.map(|auth| auth.certified(stream.get_ref().1));
+    let certified = certified.transpose().map_err(io::Error::other)?;
+    Ok(Begun {
+        stream,
+        session,
+        certified,
+    })
 }
 
 /// The session's number. Must be called after the client's first message and before any ticket.
@@ -70,9 +93,12 @@ mod tests {
             stream.read_exact(&mut [0; 4]).await.unwrap();
         };
         let answers = async {
-            let (mut stream, session) = accept(ours, Arc::clone(server), |_| async {})
-                .await
-                .unwrap();
+            let begun = accept(ours, Arc::clone(server), |_| (None, async {})).await;
+            let Begun {
+                mut stream,
+                session,
+                ..
+            } = begun.unwrap();
             stream.write_all(b"here").await.unwrap();
             stream.flush().await.unwrap();
             session

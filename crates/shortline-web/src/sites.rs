@@ -5,13 +5,14 @@
 //! | a name of a site, or one label before a name with a wildcard | that site |
 //! | any other | the site without names; without one 404 |
 //! | another than the certificate of the connection is for | 421, so that the client connects anew (RFC 9110, 15.5.20) |
+//! | of a site that wants certificates of clients in another way than the connection's handshake did | 421 |
 //!
 //! The last is for HTTP/2: a client may send requests for several hosts over one connection if its certificate is for all of them
 //! (RFC 9113, 9.1.1). A site with a certificate of its own is answered only where that was shown. So a wildcard certificate
 //! never answers for a site whose certificate has other rules.
 //!
 //! A site with a certificate is not served over plain HTTP: its requests are redirected (308, RFC 9110, 15.4.9), unless it says
-//! otherwise, or its certificate is still to come.
+//! otherwise, or its certificate is still to come. One whose clients must have a certificate never is.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -20,8 +21,8 @@ use bytes::Bytes;
 use http::header::{HeaderValue, LOCATION, STRICT_TRANSPORT_SECURITY};
 use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode};
-use shortline_tls::Certificate;
 use shortline_tls::names::{Names, Pattern};
+use shortline_tls::{Certificate, ClientAuth};
 
 use crate::compress::Compress;
 use crate::context::Connection;
@@ -47,6 +48,8 @@ pub struct Site {
     pub compress: Compress,
     /// Its certificate.
     pub certificate: SiteCertificate,
+    /// Which certificates its clients must or may have, if it asks for them.
+    pub client_auth: Option<Arc<ClientAuth>>,
     /// Where plain HTTP is redirected to: the port of HTTPS. `None`: it is served.
     pub https_port: Option<u16>,
     /// Plain HTTP is served as long as the host's own certificate is not there yet.
@@ -154,6 +157,7 @@ impl Sites {
             pages: Pages::default(),
             compress: Compress::default(),
             certificate: SiteCertificate::Listeners,
+            client_auth: None,
             https_port: None,
             plain_until_certificate: false,
             transport_security: None,
@@ -215,6 +219,11 @@ impl Sites {
             Some(name) => self.find(name),
             None => self.default.map(SiteNumber),
         }
+    }
+
+    /// Whether the client of a handshake for this name is asked for a certificate.
+    pub fn client_auth(&self, name: Option<&str>) -> Option<&Arc<ClientAuth>> {
+        self.get(self.shown(name)?).client_auth.as_ref()
     }
 
     /// Whether the certificate that was shown for one site is the other's, too.
@@ -280,15 +289,21 @@ pub fn of_request(connection: &Connection, head: &Parts) -> Result<SiteNumber, B
     let site = sites.get(number);
     if connection.secure {
         let shown = connection.shown.get().copied().flatten();
-        return match shown == Some(number) || sites.has_shown(shown, site) {
+        let is_shown = shown == Some(number) || sites.has_shown(shown, site);
+        return match is_shown && connection.is_certified_for(site) {
             true => Ok(number),
             false => Err(Plan::text(StatusCode::MISDIRECTED_REQUEST, &head.method).into()),
         };
     }
+    let is_secret = site
+        .client_auth
+        .as_ref()
+        .is_some_and(|auth| auth.is_required());
     match site.https_port {
-        Some(port) if !site.plain_until_certificate || site.has_certificate(host) => {
+        Some(port) if is_secret || !site.plain_until_certificate || site.has_certificate(host) => {
             Err(redirect(host, port, head).into())
         }
+        None if is_secret => Err(Plan::text(StatusCode::FORBIDDEN, &head.method).into()),
         _ => Ok(number),
     }
 }

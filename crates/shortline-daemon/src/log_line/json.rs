@@ -61,12 +61,17 @@ struct Line<'a> {
     encoding: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tls: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    client_subject: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    client_fingerprint: Option<&'a str>,
     complete: bool,
 }
 
 /// Appends the line of one response, with its line break.
 pub fn write_line(line: &mut String, record: &AccessRecord) {
     let backend = record.backend.as_ref();
+    let certificate = record.certificate.as_ref();
     let of_backend = Line {
         time: iso_time(record.time),
         client: record.peer.to_string(),
@@ -92,6 +97,8 @@ pub fn write_line(line: &mut String, record: &AccessRecord) {
         backend_ms: backend.and_then(|backend| backend.whole).map(ms),
         encoding: response_field(record, 0).map(decoded),
         tls: record.tls,
+        client_subject: certificate.map(|certificate| certificate.subject.as_str()),
+        client_fingerprint: certificate.map(|certificate| certificate.fingerprint.as_str()),
         complete: record.complete,
     };
     let text = serde_json::to_string(&of_backend);
@@ -145,6 +152,8 @@ mod tests {
             ("backend_ms", json!(40.0)),
             ("encoding", json!("gzip")),
             ("tls", json!("TLSv1.3")),
+            ("client_subject", json!("CN=backup")),
+            ("client_fingerprint", json!("00ff")),
             ("referer", json!("https://a.example/")),
             ("trace_id", json!("4bf92f3577b34da6a3ce929d0e0e4736")),
         ] {

@@ -10,8 +10,9 @@
 //!   ASCII as `\xHH`) or `escape=json` (as inside a JSON string).
 //! - Times are in seconds with three places, and UTC.
 //!
-//! Departures: nginx's `escape=none` is refused, because with it a client could forge lines. A variable that does not exist is
-//! an error when the configuration is read, as in nginx; `$sent_http_` and `$http_` with any name exist.
+//! Departures: `$ssl_client_fingerprint` is SHA-256, where nginx's is SHA-1. nginx's `escape=none` is refused, because with it a
+//! client could forge lines. A variable that does not exist is an error when the configuration is read, as in nginx;
+//! `$sent_http_` and `$http_` with any name exist.
 
 use std::fmt::Write;
 use std::str::FromStr;
@@ -76,6 +77,9 @@ enum Variable {
     RequestId,
     TraceId,
     SslProtocol,
+    SslClientSDn,
+    SslClientFingerprint,
+    SslClientVerify,
     UpstreamAddr,
     UpstreamConnectTime,
     UpstreamHeaderTime,
@@ -87,7 +91,7 @@ enum Variable {
 }
 
 /// All variables but those for header fields.
-const VARIABLES: [(&str, Variable); 28] = [
+const VARIABLES: [(&str, Variable); 31] = [
     ("remote_addr", Variable::RemoteAddr),
     ("remote_user", Variable::RemoteUser),
     ("time_local", Variable::TimeLocal),
@@ -112,6 +116,9 @@ const VARIABLES: [(&str, Variable); 28] = [
     ("request_id", Variable::RequestId),
     ("trace_id", Variable::TraceId),
     ("ssl_protocol", Variable::SslProtocol),
+    ("ssl_client_s_dn", Variable::SslClientSDn),
+    ("ssl_client_fingerprint", Variable::SslClientFingerprint),
+    ("ssl_client_verify", Variable::SslClientVerify),
     ("upstream_addr", Variable::UpstreamAddr),
     ("upstream_connect_time", Variable::UpstreamConnectTime),
     ("upstream_header_time", Variable::UpstreamHeaderTime),
@@ -318,6 +325,12 @@ fn value(variable: Variable, record: &AccessRecord) -> Option<Vec<u8>> {
         Variable::RequestId => record.request_id.clone(),
         Variable::TraceId => record.trace_id.clone()?,
         Variable::SslProtocol => record.tls?.to_owned(),
+        Variable::SslClientSDn => record.certificate.as_ref()?.subject.clone(),
+        Variable::SslClientFingerprint => record.certificate.as_ref()?.fingerprint.clone(),
+        Variable::SslClientVerify => match record.certificate {
+            Some(_) => "SUCCESS".to_owned(),
+            None => "NONE".to_owned(),
+        },
         Variable::RequestField(index) => return request_field(record, index).map(<[u8]>::to_vec),
         Variable::ResponseField(index) => return response_field(record, index).map(<[u8]>::to_vec),
         of_backend => of_backend_value(of_backend, record.backend.as_ref()?)?,

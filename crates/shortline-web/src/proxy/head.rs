@@ -7,6 +7,8 @@
 //!   chunks.
 //! - `Host` is the client's. `Forwarded` (RFC 7239) and `X-Forwarded-For`, `-Host`, `-Proto` name
 //!   the client. What a client claims in these fields is dropped unless the route trusts it.
+//! - [`CERTIFICATE_SUBJECT`] and [`CERTIFICATE_FINGERPRINT`] say who the client is, if it has shown a certificate that the
+//!   site wanted. From elsewhere they are always dropped: a backend must be able to believe them.
 //! - Cookies that HTTP/2 has split become one field again (RFC 9113 8.2.3).
 //! - A path with `.` or `..`, however it is spelt, is refused as ambiguous. If a request has both
 //!   `Transfer-Encoding` and `Content-Length`, `hyper` drops the latter and closes the client's
@@ -21,6 +23,7 @@ use http::uri::{PathAndQuery, Uri};
 use http::{HeaderMap, Method, StatusCode, Version};
 use http_body::Body;
 use percent_encoding::percent_decode_str;
+use shortline_tls::ClientIdentity;
 
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
@@ -50,17 +53,24 @@ const CLAIMS: [&str; 8] = [
     "x-forwarded-server",
     "x-real-ip",
 ];
+/// The subject of the client's certificate (RFC 4514).
+pub const CERTIFICATE_SUBJECT: HeaderName = HeaderName::from_static("x-client-cert-subject");
+/// The SHA-256 of the client's certificate.
+pub const CERTIFICATE_FINGERPRINT: HeaderName =
+    HeaderName::from_static("x-client-cert-fingerprint");
 /// The host for HTTP/1.0 clients that name none.
 const HOST_DEFAULT: HeaderValue = HeaderValue::from_static("localhost");
 
 /// What a backend is told about the client.
-pub struct Forwarding {
+pub struct Forwarding<'a> {
     /// The client's address.
     pub peer: IpAddr,
     /// Whether it came over TLS.
     pub secure: bool,
     /// Whether the request's own forwarding fields are kept.
     pub trust: bool,
+    /// Who the client is, by its certificate.
+    pub certificate: Option<&'a ClientIdentity>,
 }
 
 /// A request that a backend might read differently.
@@ -117,7 +127,7 @@ pub fn to_backend(
     mut head: Parts,
     body_bytes: Option<u64>,
     upgrade: Option<&HeaderValue>,
-    forwarding: &Forwarding,
+    forwarding: &Forwarding<'_>,
 ) -> Parts {
     let headers = &mut head.headers;
     let host = host(&head.uri, headers);
@@ -128,8 +138,9 @@ pub fn to_backend(
         join_cookies(headers);
     }
     if !forwarding.trust {
-        drop_claims(headers);
+        drop_all(headers, is_claim);
     }
+    drop_all(headers, is_of_certificate);
     forward(headers, &host, forwarding);
     headers.insert(header::HOST, host);
     headers.remove(header::CONTENT_LENGTH);
@@ -241,31 +252,38 @@ fn origin_form(uri: &Uri) -> Uri {
     Uri::from(path.unwrap_or_else(|| PathAndQuery::from_static("/")))
 }
 
-/// Drops the fields that a client must not send, also in the spelling that CGI treats as the same,
-/// and what CGI would take for the length of the body.
-fn drop_claims(headers: &mut HeaderMap) {
-    for name in CLAIMS {
-        headers.remove(name);
-    }
-    let disguised: Vec<HeaderName> = headers
-        .keys()
-        .filter(|name| name.as_str().contains('_'))
-        .filter(|name| {
-            let plain = name.as_str().replace('_', "-");
-            let framing = plain == "content-length" || plain == "transfer-encoding";
-            framing || CLAIMS.contains(&plain.as_str())
-        })
-        .cloned()
-        .collect();
-    for name in disguised {
+/// Whether a client must not send this field, as its name is spelt or as CGI spells it. That is also what CGI would take for the
+/// length of the body.
+fn is_claim(name: &str, is_disguised: bool) -> bool {
+    let is_framing = is_disguised && ["content-length", "transfer-encoding"].contains(&name);
+    is_framing || CLAIMS.contains(&name)
+}
+
+/// Whether this field says who the client is by its certificate.
+fn is_of_certificate(name: &str, _: bool) -> bool {
+    CERTIFICATE_SUBJECT == name || CERTIFICATE_FINGERPRINT == name
+}
+
+/// Drops fields, also in the spelling that CGI treats as the same.
+fn drop_all(headers: &mut HeaderMap, is_dropped: fn(&str, bool) -> bool) {
+    let is_dropped = |name: &&HeaderName| match name.as_str() {
+        disguised if disguised.contains('_') => is_dropped(&disguised.replace('_', "-"), true),
+        plain => is_dropped(plain, false),
+    };
+    let dropped: Vec<HeaderName> = headers.keys().filter(is_dropped).cloned().collect();
+    for name in dropped {
         headers.remove(name);
     }
 }
 
-fn forward(headers: &mut HeaderMap, host: &HeaderValue, forwarding: &Forwarding) {
+fn forward(headers: &mut HeaderMap, host: &HeaderValue, forwarding: &Forwarding<'_>) {
     let protocol = if forwarding.secure { "https" } else { "http" };
     let peer = forwarding.peer;
     append(headers, X_FORWARDED_FOR, &peer.to_string());
+    if let Some(identity) = forwarding.certificate {
+        set(headers, CERTIFICATE_SUBJECT, &identity.subject);
+        set(headers, CERTIFICATE_FINGERPRINT, &identity.fingerprint);
+    }
     if let Entry::Vacant(field) = headers
         .try_entry(X_FORWARDED_PROTO)
         .expect("invariant: a request has few fields")
@@ -291,6 +309,13 @@ fn forward(headers: &mut HeaderMap, host: &HeaderValue, forwarding: &Forwarding)
     );
 }
 
+/// Sets a field to a text that is printable.
+fn set(headers: &mut HeaderMap, name: HeaderName, text: &str) {
+    if let Ok(value) = HeaderValue::from_str(text) {
+        headers.insert(name, value);
+    }
+}
+
 /// Appends an element to a list, all in one field.
 fn append(headers: &mut HeaderMap, name: HeaderName, element: &str) {
     let mut list = Vec::new();
@@ -305,183 +330,4 @@ fn append(headers: &mut HeaderMap, name: HeaderName, element: &str) {
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-
-    fn parts(uri: &str, fields: &[(&'static str, &str)]) -> Parts {
-        let mut request = http::Request::builder().uri(uri);
-        for (name, value) in fields {
-            request = request.header(*name, *value);
-        }
-        request.body(()).unwrap().into_parts().0
-    }
-
-    fn sent(uri: &str, fields: &[(&'static str, &str)], trust: bool) -> HeaderMap {
-        let forwarding = Forwarding {
-            peer: "192.0.2.7".parse().unwrap(),
-            secure: true,
-            trust,
-        };
-        let head = parts(uri, fields);
-        let upgrade = upgrade_asked(&head);
-        to_backend(head, Some(0), upgrade.as_ref(), &forwarding).headers
-    }
-
-    fn refused(uri: &str) -> bool {
-        refuse_ambiguous(&parts(uri, &[])).is_err()
-    }
-
-    #[test]
-    fn what_is_for_one_connection_ends_here() {
-        let headers = sent(
-            "/x",
-            &[
-                ("host", "a"),
-                ("connection", "keep-alive, X-Mine"),
-                ("connection", "host, content-length"),
-                ("keep-alive", "5"),
-                ("x-mine", "1"),
-                ("x-other", "1"),
-                ("te", "gzip"),
-                ("proxy-connection", "close"),
-                ("upgrade", "websocket"),
-            ],
-            false,
-        );
-        for gone in ["connection", "keep-alive", "x-mine", "te", "upgrade"] {
-            assert!(!headers.contains_key(gone), "{gone}");
-        }
-        assert_eq!(headers["host"], "a");
-        assert_eq!(headers["x-other"], "1");
-    }
-
-    #[test]
-    fn trailers_and_upgrades_are_asked_anew() {
-        let headers = sent("/", &[("host", "a"), ("te", "deflate, trailers")], false);
-        assert_eq!(
-            (&headers["te"], &headers["connection"]),
-            (
-                &HeaderValue::from_static("trailers"),
-                &HeaderValue::from_static("te")
-            )
-        );
-        let upgrade = |protocol| {
-            let fields = [("connection", "Upgrade"), ("upgrade", protocol)];
-            sent("/", &fields, false).get("upgrade").cloned()
-        };
-        assert_eq!(upgrade("websocket").unwrap(), "websocket");
-        assert_eq!(upgrade("H2C"), None);
-    }
-
-    #[test]
-    fn the_backend_hears_of_the_client_and_not_what_it_claims() {
-        let claims = [
-            ("host", "shop.example"),
-            ("x-forwarded-for", "10.0.0.1"),
-            ("x_forwarded_for", "10.0.0.1"),
-            ("x-real-ip", "10.0.0.1"),
-            ("x-forwarded-proto", "gopher"),
-            ("forwarded", "for=10.0.0.1"),
-        ];
-        let headers = sent("/", &claims, false);
-        assert_eq!(headers["x-forwarded-for"], "192.0.2.7");
-        assert_eq!(headers["x-forwarded-proto"], "https");
-        assert_eq!(headers["x-forwarded-host"], "shop.example");
-        let forwarded = "for=192.0.2.7;host=\"shop.example\";proto=https";
-        assert_eq!(headers["forwarded"], forwarded);
-        assert!(!headers.contains_key("x_forwarded_for") && !headers.contains_key("x-real-ip"));
-
-        let headers = sent("/", &claims, true);
-        assert_eq!(headers["x-forwarded-for"], "10.0.0.1, 192.0.2.7");
-        assert_eq!(headers["x-forwarded-proto"], "gopher");
-        assert_eq!(headers["forwarded"], format!("for=10.0.0.1, {forwarded}"));
-    }
-
-    #[test]
-    fn the_host_is_that_of_the_target_if_it_has_one() {
-        let host = |uri| sent(uri, &[("host", "field")], false)["host"].clone();
-        assert_eq!(host("http://target:81/x"), "target:81");
-        assert_eq!(host("/x"), "field");
-        assert_eq!(sent("/x", &[], false)["host"], "localhost");
-    }
-
-    #[test]
-    fn a_target_without_a_path_is_the_root() {
-        let target = |uri: &str| origin_form(&uri.parse().unwrap()).to_string();
-        assert_eq!(target("http://target:8#1/x"), "/");
-        assert_eq!(target("http://target?x=1"), "/?x=1");
-        assert_eq!(target("http://target/a?x=1"), "/a?x=1");
-        assert_eq!(target("/a?x=1"), "/a?x=1");
-    }
-
-    #[test]
-    fn a_host_is_named_without_its_port() {
-        let named = |uri, field| {
-            let head = parts(uri, &[("host", field)]);
-            host_name(&head).map(str::to_owned)
-        };
-        assert_eq!(named("/", "shop:81").unwrap(), "shop");
-        assert_eq!(named("/", "[::1]").unwrap(), "[::1]");
-        assert_eq!(named("http://target:81/", "shop").unwrap(), "target");
-    }
-
-    #[test]
-    fn what_can_be_read_in_two_ways_is_refused() {
-        assert!(!refused("/a/..b/c.d?../x"));
-        for uri in [
-            "/a/../b",
-            "/a/%2e%2E/b",
-            "/a/.",
-            "/a/..%2fb",
-            "/a/..;x/b",
-            "/a/..%5cb",
-        ] {
-            assert!(refused(uri), "{uri}");
-        }
-    }
-
-    #[test]
-    fn cookies_that_http_2_split_are_one_field_again() {
-        let cookies = |version| -> Vec<HeaderValue> {
-            let fields = [("cookie", "a=b"), ("cookie", "c=d"), ("cookie", "e=f; g=h")];
-            let mut head = parts("http://a/", &fields);
-            head.version = version;
-            let forwarding = Forwarding {
-                peer: "192.0.2.7".parse().unwrap(),
-                secure: true,
-                trust: false,
-            };
-            let sent = to_backend(head, Some(0), None, &forwarding).headers;
-            sent.get_all("cookie").iter().cloned().collect()
-        };
-        assert_eq!(cookies(Version::HTTP_2), ["a=b; c=d; e=f; g=h"]);
-        assert_eq!(cookies(Version::HTTP_11).len(), 3);
-    }
-
-    #[test]
-    fn a_response_tells_its_own_length() {
-        let fields = |fields: &[(HeaderName, &str)]| -> HeaderMap {
-            let value = |text: &str| HeaderValue::from_str(text).unwrap();
-            let fields = fields.iter();
-            fields
-                .map(|(name, text)| (name.clone(), value(text)))
-                .collect()
-        };
-        let body = http_body_util::Full::new(bytes::Bytes::from_static(b"four"));
-        let both = fields(&[
-            (header::CONTENT_LENGTH, "9"),
-            (header::TRANSFER_ENCODING, "chunked"),
-            (header::CONNECTION, "close"),
-        ]);
-        let told = to_client(both.clone(), &body, &Method::GET, StatusCode::OK);
-        assert_eq!(told.len(), 1);
-        assert_eq!(told[header::CONTENT_LENGTH], "4");
-        let none = http_body_util::Empty::<bytes::Bytes>::new();
-        let told = to_client(both, &none, &Method::HEAD, StatusCode::OK);
-        assert!(told.is_empty());
-        let length = fields(&[(header::CONTENT_LENGTH, "9")]);
-        let told = to_client(length, &none, &Method::HEAD, StatusCode::OK);
-        assert_eq!(told[header::CONTENT_LENGTH], "9");
-    }
-}
+mod tests;

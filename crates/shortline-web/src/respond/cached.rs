@@ -7,6 +7,8 @@
 //! | a stale one | asks the backend whether it still holds; if the backend fails, it may stand in |
 //! | nothing | fetches the response, and others like it wait for that, up to a limit |
 //!
+//! A request of a client with a certificate asks the backend, and its response is not kept.
+//!
 //! How it came about is in `Cache-Status` (RFC 9211).
 
 use std::pin::Pin;
@@ -85,7 +87,12 @@ pub async fn ask(
         let answer = ask_backend(connection, asks, route, (head, body), None).await;
         return answer.decided(route, &method);
     };
-    let Some(asked) = asked(connection, route, &head, &body, sent) else {
+    let asked = match asks.certificate {
+        None => asked(connection, route, &head, &body, sent),
+        // The backend is told who asks, and nobody else may get what it answers.
+        Some(_) => None,
+    };
+    let Some(asked) = asked else {
         cache.count(Outcome::Passed, 0);
         let answer = ask_backend(connection, asks, route, (head, body), None).await;
         return answer

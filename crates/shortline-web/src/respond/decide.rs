@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http::header::{self, HeaderValue};
 use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode, Uri};
+use shortline_tls::ClientIdentity;
 
 use super::{Tunnel, cached, target};
 use crate::compress::{self, Compress, Passing};
@@ -43,6 +44,8 @@ pub struct Asks {
     pub client: u128,
     /// Which request it is.
     pub identity: Option<Identity>,
+    /// Who the client is, by the certificate that the site wanted.
+    pub certificate: Option<Arc<ClientIdentity>>,
     /// When the request was complete.
     pub now_ns: u64,
     /// What may become of a backend's response.
@@ -123,7 +126,7 @@ fn at_spot_now(
             return Some(plan.into());
         }
         // What is kept may depend on fields that the rule changes, and so on who asks.
-        if spot.changes_fields(connection) {
+        if spot.changes_fields(connection) || connection.identity_for(site).is_some() {
             return None;
         }
         return cached::now(connection, route, head, body, sent_target(spot, head));
@@ -193,6 +196,7 @@ async fn at_spot(
     let targets = spot.targets(connection, &head);
     let compress = spot.compress(connection);
     asks.passing = passing(compress, &head);
+    asks.certificate = connection.identity_for(site).cloned();
     if let Some(files) = &site.files {
         for target in &targets {
             if let Some((route, programs)) = program_route(site, target)
@@ -287,7 +291,7 @@ pub async fn ask_backend(
     let mut trail = Trail::begin(asks.identity);
     let asking = proxy::ask(
         connection,
-        asks.client,
+        (asks.client, asks.certificate.as_deref()),
         route,
         (head, body),
         (asks.passing, recorder),

@@ -5,7 +5,9 @@ pub mod keys;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use shortline_acme::{ChallengeKind, Config, DIRECTORY, DIRECTORY_STAGING, OnDemand};
+use shortline_acme::{
+    ChallengeKind, Config, DIRECTORY, DIRECTORY_STAGING, ExternalAccount, OnDemand,
+};
 use shortline_daemon::file::{Place, Source};
 use shortline_daemon::keys::Overlay;
 use shortline_tls::Trust;
@@ -34,6 +36,7 @@ pub fn resolve(flags: &AcmeKeys, in_file: AcmeKeys, source: &Source) -> Result<C
             "{at}: is Let's Encrypt's: leave it or the directory out"
         ));
     }
+    let external_account = external_account(flags, &keys, &place)?;
     let known = if staging {
         DIRECTORY_STAGING
     } else {
@@ -57,6 +60,7 @@ pub fn resolve(flags: &AcmeKeys, in_file: AcmeKeys, source: &Source) -> Result<C
             .into_iter()
             .map(|mail| mail.0)
             .collect(),
+        external_account,
         state: keys.state.unwrap_or_else(state_folder),
         trust: keys.ca.map_or(Trust::System, Trust::File),
         key_kind: keys.key_type.unwrap_or_default(),
@@ -73,6 +77,33 @@ pub fn resolve(flags: &AcmeKeys, in_file: AcmeKeys, source: &Source) -> Result<C
                 .map_or(bounds.orders_per_minute_max, NonZeroUsize::get),
         },
     })
+}
+
+/// What the authority has given to somebody it knows.
+fn external_account(
+    flags: &AcmeKeys,
+    keys: &AcmeKeys,
+    place: &Place<'_>,
+) -> Result<Option<ExternalAccount>, String> {
+    let of_kid = || place.of(flags.eab_kid.is_some(), "acme-eab-kid", "eab-kid");
+    let of_file = || {
+        let by_flag = flags.eab_key_file.is_some();
+        place.of(by_flag, "acme-eab-key-file", "eab-key-file")
+    };
+    match (&keys.eab_kid, &keys.eab_key_file) {
+        (None, None) => Ok(None),
+        (Some(kid), Some(file)) => ExternalAccount::read(kid.clone(), file)
+            .map(Some)
+            .map_err(|problem| format!("{}: {problem}", of_file())),
+        (Some(_), None) => Err(format!(
+            "{}: belongs together with eab-key-file: give both or neither",
+            of_kid()
+        )),
+        (None, Some(_)) => Err(format!(
+            "{}: belongs together with eab-kid: give both or neither",
+            of_file()
+        )),
+    }
 }
 
 /// systemd may name several folders, separated by colons.

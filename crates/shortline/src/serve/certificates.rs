@@ -1,5 +1,5 @@
-//! Certificates by themselves in a running server: who keeps them, and how the server answers an authority that looks for
-//! challenges.
+//! Certificates in a running server: who keeps those by themselves, how the server answers an authority that looks for challenges,
+//! and who looks after all of them.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -9,7 +9,9 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use rustls::sign::CertifiedKey;
 use serde::Serialize;
-use shortline_acme::{CertificateStatus, Challenges, Counts, Keeper, Prepared, check_state};
+use shortline_acme::{
+    Attendant, CertificateStatus, Challenges, Counts, Keeper, Prepared, Served, check_state,
+};
 use shortline_tls::names::Pattern;
 use shortline_tls::{Beside, Certificate};
 use shortline_web::sites::{OnDemand, Sites, Waiting, WellKnown};
@@ -21,12 +23,18 @@ use shortline_command::CommandError;
 /// This many names without a certificate are told at the start.
 const TOLD_MAX: usize = 5;
 
-/// Who keeps the certificates. The challenges outlive each keeper, as listeners have them.
+/// Who keeps the certificates, and who looks after them. The challenges outlive each keeper, as listeners have them.
 #[derive(Clone, Default)]
 pub struct Certificates {
     challenges: Arc<Challenges>,
-    keeper: Arc<Mutex<Option<Arc<Keeper>>>>,
+    keeper: Kept,
+    files: Files,
+    attendant: Attendant,
 }
+
+type Kept = Arc<Mutex<Option<Arc<Keeper>>>>;
+/// Those that are from files.
+type Files = Arc<Mutex<Vec<Served>>>;
 
 /// What a reload will exchange.
 #[derive(Default)]
@@ -40,8 +48,8 @@ pub struct Next {
 pub struct CertificatesStatus {
     /// Each of them.
     pub all: Vec<CertificateStatus>,
-    /// Orders since the start, or since `[acme]` changed.
-    pub orders: Counts,
+    /// Orders since the start, or since `[acme]` changed, if any certificate is got by itself.
+    pub orders: Option<Counts>,
 }
 
 impl Certificates {
@@ -94,6 +102,7 @@ impl Certificates {
             .as_ref()
             .is_none_or(|current| !Arc::ptr_eq(current, &keeper));
         keeper.keep(next.prepared);
+        self.attendant.look();
         if let Some(line) = missing(&keeper.missing()) {
             tracing::warn!("{line}");
         }
@@ -101,6 +110,25 @@ impl Certificates {
         drop(current);
         if is_new {
             start(&keeper);
+        }
+    }
+
+    /// Looks after these, which are from files, and after those that are kept.
+    pub fn attend(&self, files: Vec<Served>) {
+        // A file that was read again has what was known of it.
+        for one in &files {
+            self.attendant.dress(&one.certificate);
+        }
+        *self.files.lock() = files;
+        let (files, keeper) = (Arc::clone(&self.files), Arc::clone(&self.keeper));
+        let all = move || {
+            let kept = keeper.lock().clone();
+            let kept = kept.map(|keeper| keeper.all_served()).unwrap_or_default();
+            [files.lock().clone(), kept].concat()
+        };
+        self.attendant.look();
+        if let Err(error) = self.attendant.start(Box::new(all)) {
+            tracing::error!("certificates: no thread looks after them: {error}");
         }
     }
 
@@ -120,11 +148,22 @@ impl Certificates {
 
     /// What is told of them now.
     pub fn status(&self) -> CertificatesStatus {
+        let files = self.files.lock();
+        let mut all: Vec<_> = files
+            .iter()
+            .map(|one| one.status(&self.attendant))
+            .collect();
+        drop(files);
         let keeper = self.keeper.lock().clone();
-        keeper.map_or_else(CertificatesStatus::default, |keeper| CertificatesStatus {
-            all: keeper.status(),
-            orders: keeper.counts(),
-        })
+        all.extend(
+            keeper
+                .iter()
+                .flat_map(|keeper| keeper.status(&self.attendant)),
+        );
+        CertificatesStatus {
+            all,
+            orders: keeper.map(|keeper| keeper.counts()),
+        }
     }
 }
 

@@ -119,7 +119,7 @@ fn certificates(page: &mut Text, certificates: &CertificatesStatus) {
     );
     page.gauge_of(
         "certificate_late",
-        "Whether it should have been renewed, was not, and ends soon.",
+        "Whether it ends soon, and should have been renewed before.",
         labelled
             .clone()
             .map(|(name, one)| (name, u8::from(one.is_late))),
@@ -127,9 +127,21 @@ fn certificates(page: &mut Text, certificates: &CertificatesStatus) {
     page.gauge_of(
         "certificate_failures",
         "Attempts to get it that failed in a row.",
-        labelled.map(|(name, one)| (name, one.failures)),
+        labelled.clone().map(|(name, one)| (name, one.failures)),
     );
-    let orders = &certificates.orders;
+    let mut responders = labelled
+        .filter_map(|(name, one)| Some((name, one.ocsp.as_ref()?)))
+        .peekable();
+    if responders.peek().is_some() {
+        page.gauge_of(
+            "certificate_stapled_seconds",
+            "How long the answer of its responder (OCSP) is stapled; 0 if there is none, absent if it names no responder.",
+            responders.map(|(name, ocsp)| (name, ocsp.stapled_for_seconds.unwrap_or(0))),
+        );
+    }
+    let Some(orders) = &certificates.orders else {
+        return;
+    };
     page.counter_of(
         "certificate_orders_total",
         "Orders that ended, by result.",

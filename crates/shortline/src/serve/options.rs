@@ -18,6 +18,7 @@ use shortline_sched::{Aging, Growing, Network, Policy};
 
 use shortline_daemon::keys::{all_from_text, from_text, some_from_text};
 use shortline_daemon::overlay;
+use shortline_tls::ClientAuthMode;
 use shortline_tls::names::Pattern;
 
 use super::routes::keys::RouteKeys;
@@ -153,6 +154,20 @@ pub struct SiteKeys {
     /// The largest file that is compressed on the fly [default: 8MiB]
     #[arg(long, value_name = "SIZE")]
     pub compress_file_size_max: Option<Size>,
+    /// Ask clients for a certificate from an authority in this file (PEM, one or several)
+    ///
+    /// Plain HTTP is then redirected. Backends are told who the client is, in X-Client-Cert-Subject and -Fingerprint.
+    #[arg(long, value_name = "FILE")]
+    pub client_ca: Option<PathBuf>,
+    /// What a client without a certificate gets: require (no connection) or request (what others get) [default: require]
+    #[arg(long, value_name = "WHAT")]
+    #[serde(deserialize_with = "some_from_text")]
+    pub client_auth: Option<ClientAuthMode>,
+    /// The revocation lists of these authorities (PEM, one of each)
+    ///
+    /// A certificate on a list is refused, and so is one of an authority without a list or with one that is past its next update.
+    #[arg(long, value_name = "FILE")]
+    pub client_crl: Option<PathBuf>,
     /// The names that it answers for. None: all that no other site has.
     #[arg(skip)]
     #[serde(deserialize_with = "all_from_text")]
@@ -401,6 +416,9 @@ overlay!(SiteKeys {
     precompressed,
     compress,
     compress_file_size_max,
+    client_ca,
+    client_auth,
+    client_crl,
     names,
     tls_cert,
     tls_key,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use rustls::ServerConfig;
 use rustls::sign::CertifiedKey;
+use shortline_acme::Served;
 use shortline_command::CommandError;
 use shortline_daemon::sockets::bind;
 use shortline_tls::{Certificate, NamedCertificates, Shown};
@@ -90,6 +91,17 @@ impl Port {
         let socket = Arc::clone(self.listener.socket());
         let port = Self::at(socket, listen.clone(), self.is_unnamed, key, named)?;
         Ok((port, None))
+    }
+
+    /// Its certificate, if it has one of its own.
+    pub fn served(&self) -> Option<Served> {
+        let certificate = self.certificate.clone()?;
+        let address = self.socket().local_addr().unwrap_or(self.listen.address);
+        Some(Served {
+            name: address.to_string(),
+            file: self.listen.tls_cert.clone(),
+            certificate,
+        })
     }
 
     /// What the server accepts from.

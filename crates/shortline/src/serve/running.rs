@@ -148,7 +148,8 @@ impl Running {
         let routes = open_routes(&settings, &OpenRoutes::default())?;
         let next = kept.prepare(&settings)?;
         let https_port = https_port(secure(&ports));
-        let opened = open_sites(&settings, &routes, https_port, next.certificates())?;
+        let mut opened = open_sites(&settings, &routes, https_port, next.certificates())?;
+        opened.files.extend(ports.iter().filter_map(Port::served));
         named.replace(opened.certificates);
         let web = WebSettings {
             sites: kept.around(opened.sites),
@@ -183,6 +184,7 @@ impl Running {
         let told = start_line::render(&running.settings);
         let _ = writeln!(std::io::stderr(), "shortline: {told}");
         running.kept.exchange(next);
+        running.kept.attend(opened.files);
         Ok(running)
     }
 
@@ -248,13 +250,16 @@ impl Running {
         };
         let next = self.kept.prepare(&settings)?;
         let https_port = https_port(secure(&changed.ports));
-        let opened = open_sites(&settings, &routes, https_port, next.certificates())?;
+        let mut opened = open_sites(&settings, &routes, https_port, next.certificates())?;
 
         self.kept.exchange(next);
-        self.named.replace(opened.certificates);
         for (certificate, key) in changed.keys.drain(..) {
             certificate.replace(key);
         }
+        let of_ports = changed.ports.iter().filter_map(Port::served);
+        opened.files.extend(of_ports);
+        self.kept.attend(opened.files);
+        self.named.replace(opened.certificates);
         self.exchange_log(log);
         if let Some(link) = link {
             std::mem::replace(&mut self.link, link).retire();

@@ -222,6 +222,8 @@ fn refuse_certificates_without_use(
     let bare = listen
         .iter()
         .find(|listen| listen.tls == Some(true) && listen.tls_cert.is_none());
+    let clients = sites.iter().any(|site| site.client_auth.is_some());
+    let own = own.or_else(|| clients.then(|| "client-ca".to_owned()));
     match (own, bare) {
         (Some(what), _) if !listen.iter().any(Listen::speaks_tls) => Err(format!(
             "{what}: no address speaks TLS: add tls = true to a [[listen]], such as that with address = \"0.0.0.0:443\""

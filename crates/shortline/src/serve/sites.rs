@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use shortline_sched::units::Size;
 use shortline_tls::names::Pattern;
+use shortline_tls::{ClientAuthFiles, ClientAuthMode};
 use shortline_web::compress::Compress;
 use shortline_web::files::FilesOptions;
 use shortline_web::rules::Rules;
@@ -45,6 +46,8 @@ pub struct SiteSettings {
     pub compress: Compress,
     /// Where its certificate comes from.
     pub certificate: CertificateSource,
+    /// Which certificates its clients must or may have, if it asks for them.
+    pub client_auth: Option<ClientAuthFiles>,
     /// What plain HTTP gets.
     pub plain_http: PlainHttp,
     /// Plain HTTP is served as long as there is no certificate.
@@ -161,6 +164,7 @@ impl Site<'_> {
     fn resolve(self, others: &[SiteSettings]) -> Result<SiteSettings, String> {
         let names = self.names()?;
         let certificate = self.certificate(&names)?;
+        let client_auth = self.client_auth()?;
         let routes = self.keys.route.clone().unwrap_or_default();
         let known = others.iter().flat_map(|site| &site.routes);
         let mut routes = routes::resolve(routes, names.first(), known)?;
@@ -180,8 +184,9 @@ impl Site<'_> {
         };
         let files = self.with_programs(&mut routes, root.folder())?;
         let plain_http = match certificate {
-            CertificateSource::Listeners => PlainHttp::Serve,
-            CertificateSource::Files(..)
+            CertificateSource::Listeners if client_auth.is_none() => PlainHttp::Serve,
+            CertificateSource::Listeners
+            | CertificateSource::Files(..)
             | CertificateSource::Auto
             | CertificateSource::OnDemand => PlainHttp::Redirect,
         };
@@ -198,6 +203,7 @@ impl Site<'_> {
             routes,
             rules,
             certificate,
+            client_auth,
             plain_http: self.keys.plain_http.unwrap_or(plain_http),
             plain_until_certificate: is_auto && self.keys.plain_http.is_none(),
             hsts: self.keys.hsts,
@@ -246,6 +252,9 @@ impl Site<'_> {
             tls_cert: None,
             tls_key: None,
             tls: None,
+            client_ca: None,
+            client_auth: None,
+            client_crl: None,
             plain_http: None,
             hsts: None,
             compress: None,
@@ -282,6 +291,43 @@ impl Site<'_> {
             rules.push(rule.map_err(|problem| named(index, problem))?);
         }
         Rules::new(rules).map_err(|error| format!("{}: {error}", (self.place)(false, "rule")))
+    }
+
+    fn client_auth(&self) -> Result<Option<ClientAuthFiles>, String> {
+        let (keys, flags) = (&self.keys, self.flags);
+        let Some(authorities) = keys.client_ca.clone() else {
+            let alone = [
+                (
+                    "client-auth",
+                    keys.client_auth.is_some(),
+                    flags.client_auth.is_some(),
+                ),
+                (
+                    "client-crl",
+                    keys.client_crl.is_some(),
+                    flags.client_crl.is_some(),
+                ),
+            ];
+            return match alone.iter().find(|(_, is_given, _)| *is_given) {
+                None => Ok(None),
+                Some((key, _, by_flag)) => Err(format!(
+                    "{}: has no effect without client-ca, the file with the authorities of clients' certificates",
+                    (self.place)(*by_flag, key)
+                )),
+            };
+        };
+        let mode = keys.client_auth.unwrap_or_default();
+        if mode == ClientAuthMode::Require && keys.plain_http == Some(PlainHttp::Serve) {
+            return Err(format!(
+                "{}: contradicts client-ca: over plain HTTP no client has a certificate; leave it out, or say client-auth = \"request\"",
+                (self.place)(false, "plain-http")
+            ));
+        }
+        Ok(Some(ClientAuthFiles {
+            authorities,
+            revoked: keys.client_crl.clone(),
+            mode,
+        }))
     }
 
     fn certificate(&self, names: &[Pattern]) -> Result<CertificateSource, String> {

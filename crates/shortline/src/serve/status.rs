@@ -31,7 +31,7 @@ pub struct Status {
     pub caches: Vec<CacheStatus>,
     /// The gates before routes.
     pub gates: Vec<GateStatus>,
-    /// The certificates that an authority issues.
+    /// The certificates that are served.
     pub certificates: CertificatesStatus,
     /// Access log lines lost.
     pub access_log_dropped_total: u64,

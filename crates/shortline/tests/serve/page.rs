@@ -77,3 +77,50 @@ fn the_page_of_a_server_that_schedules_nothing_says_so() {
     );
     assert!(!document.contains("class=\"limit\""), "{document}");
 }
+
+#[test]
+fn the_page_shows_certificates_of_both_kinds_and_which_to_see_to() {
+    let site = Site::new();
+    for (name, hours) in [
+        ("soon.example", 5 * 24 + 12),
+        ("later.example", 80 * 24 + 12),
+    ] {
+        crate::ocsp::write_certificate(&site, name, hours);
+    }
+    let of_file = |name: &str| {
+        format!(
+            "[[site]]\nnames = [\"{name}\"]\nroot = \"FOLDER/site\"\ntls-cert = \"FOLDER/{name}.crt\"\n\
+             tls-key = \"FOLDER/{name}.key\"\n"
+        )
+    };
+    // Nobody is an authority there.
+    let nobody = shortline_base::port::free_port().unwrap();
+    let acme =
+        format!("[acme]\ndirectory = \"https://localhost:{nobody}/\"\nstate = \"FOLDER/state\"\n");
+    let head =
+        "[[listen]]\naddress = \"127.0.0.1:0\"\ntls = true\n[admin]\naddress = \"127.0.0.1:0\"\n";
+    let by_itself = crate::certificates::auto("\"none.example\"");
+    let sites = [of_file("soon.example"), of_file("later.example"), by_itself].concat();
+    let mut server = crate::certificates::begin(&site, &format!("{head}{acme}{sites}"));
+    server.line_with("ends in 5 days");
+    server.line_with("certificate for none.example: ");
+    let Some(document) = document(&server) else {
+        return;
+    };
+    assert!(
+        text_of(&document, "certificates-note").contains("3, the first to end first, 1 to see to"),
+        "{document}"
+    );
+    for part in [
+        "<tr class=\"late\"><td data-name=\"Certificate\">soon.example</td>",
+        "5 days, ends soon",
+        "80 days",
+        "by hand",
+        "there is none yet",
+        "under way",
+        "no responder",
+        "ACME",
+    ] {
+        assert!(document.contains(part), "no {part} in {document}");
+    }
+}

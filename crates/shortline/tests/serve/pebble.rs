@@ -47,6 +47,12 @@ impl Pebble {
     /// Starts it beside a site. Certificates are valid for so many seconds. `None`: it is not installed, and why the test is
     /// skipped is told.
     pub fn start(site: &Site, valid_s: u64) -> Option<Self> {
+        Self::start_with(site, valid_s, &json!({}))
+    }
+
+    /// The same, which only orders for accounts with one of these keys, if there are some, by what they are called.
+    pub fn start_with(site: &Site, valid_s: u64, keys: &Value) -> Option<Self> {
+        let is_bound = keys.as_object().is_some_and(|keys| !keys.is_empty());
         let (Some(server), Some(names)) = (program("pebble"), program("pebble-challtestsrv"))
         else {
             println!("skipped: no pebble; `make setup` installs it");
@@ -62,7 +68,7 @@ impl Pebble {
             "listenAddress": format!("127.0.0.1:{port}"),
             "managementListenAddress": format!("127.0.0.1:{management}"),
             "certificate": ca, "privateKey": key, "httpPort": http, "tlsPort": tls,
-            "ocspResponderURL": "", "externalAccountBindingRequired": false,
+            "ocspResponderURL": "", "externalAccountBindingRequired": is_bound, "externalAccountMACKeys": keys,
             "certificateValidityPeriod": valid_s,
             "profiles": {"default": {"description": "", "validityPeriod": valid_s}},
             "retryAfter": {"authz": 1, "order": 1},

@@ -9,7 +9,8 @@ use rustix::process::Signal;
 use rustls::pki_types::ServerName;
 use rustls::pki_types::pem::PemObject;
 use rustls::{
-    ClientConfig, ClientConnection, RootCertStore, StreamOwned, SupportedProtocolVersion,
+    ClientConfig, ClientConnection, HandshakeKind, RootCertStore, StreamOwned,
+    SupportedProtocolVersion,
 };
 
 use crate::admin::status;
@@ -201,5 +202,32 @@ fn what_is_neither_tls_nor_http_gets_an_alert() {
         let got = exchange(server.address(), first);
         // A fatal alert in a record of its own (RFC 8446 6), or nothing after a reset.
         assert!(got.is_empty() || (got[0], got[5]) == (21, 2), "{got:?}");
+    }
+}
+
+#[test]
+fn a_session_is_resumed_by_whichever_thread() {
+    let site = Site::new();
+    let mut server = start(&site, &[]);
+    let address = server.address();
+    for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
+        let config = client_config(&site, &[version], "http/1.1");
+        let kind = || {
+            let mut stream = open(address, Arc::clone(&config));
+            stream
+                .write_all(b"GET /hello.txt HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+                .unwrap();
+            assert_eq!(parse(&read_to_end(&mut stream)).body, b"hello\n");
+            stream.conn.handshake_kind().unwrap()
+        };
+        assert_eq!(kind(), HandshakeKind::Full);
+        // Each processor has a thread that takes connections, and the kernel spreads them.
+        for _ in 0..32 {
+            assert_eq!(kind(), HandshakeKind::Resumed);
+        }
+        // A reload has the same keys.
+        server.signal(Signal::HUP);
+        server.line_with("reloaded");
+        assert_eq!(kind(), HandshakeKind::Resumed);
     }
 }

@@ -58,11 +58,11 @@ fn each_variable_has_a_value() {
         assert!(text.ends_with(".\n"), "{name}: {text}");
     }
     let all = "${host}:$scheme:$server_name:$ssl_protocol:$trace_id:$args:$msec:$time_iso8601:\
-               $request_completion:$sent_http_content_encoding";
+               $request_completion:$sent_http_content_encoding:$ssl_client_s_dn:$ssl_client_fingerprint:$ssl_client_verify";
     assert_eq!(
         line(all, &proxied()),
         "example.org:https:example.org:TLSv1.3:4bf92f3577b34da6a3ce929d0e0e4736:b:951827696.789:\
-         2000-02-29T12:34:56+00:00:OK:gzip\n"
+         2000-02-29T12:34:56+00:00:OK:gzip:CN=backup:00ff:SUCCESS\n"
     );
 }
 

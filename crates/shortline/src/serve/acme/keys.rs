@@ -37,6 +37,18 @@ pub struct AcmeKeys {
     #[arg(id = "acme_contact", long = "acme-contact", value_name = "MAIL")]
     #[serde(deserialize_with = "all_from_text")]
     pub contact: Option<Vec<MailAddress>>,
+    /// What the authority calls the key of the account that you have there (external account binding)
+    ///
+    /// ZeroSSL, Google Trust Services and many CAs of companies need it, once, when the first certificate is ordered.
+    #[arg(id = "acme_eab_kid", long = "acme-eab-kid", value_name = "ID")]
+    pub eab_kid: Option<String>,
+    /// File with that key, in base64url as the authority shows it
+    #[arg(
+        id = "acme_eab_key_file",
+        long = "acme-eab-key-file",
+        value_name = "FILE"
+    )]
+    pub eab_key_file: Option<PathBuf>,
     /// The folder that keys and certificates are kept in [default: acme in systemd's StateDirectory, else
     /// /var/lib/shortline/acme]
     ///
@@ -100,6 +112,8 @@ overlay!(AcmeKeys {
     directory,
     staging,
     contact,
+    eab_kid,
+    eab_key_file,
     state,
     ca,
     key_type,

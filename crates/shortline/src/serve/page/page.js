@@ -46,13 +46,29 @@ const OF_BACKEND = [
 ];
 const OF_CERTIFICATE = [
   ["Certificate", (certificate) => certificate.name],
-  ["Valid for", (certificate) => days(certificate.expires_in_seconds)],
-  ["Attempts failed", (certificate) => count(certificate.failures || 0)],
+  ["From", (certificate) => (certificate.file ? "file" : "ACME")],
+  ["Valid for", (certificate) => days(certificate.expires_in_seconds) + (certificate.is_late ? ", ends soon" : "")],
+  ["Renewal", renewal],
+  ["OCSP", stapled],
+  ["Attempts failed", (certificate) => (certificate.file ? "–" : count(certificate.failures))],
 ];
+
+function renewal({ file, is_there, renewal_in_seconds: left }) {
+  if (file) return "by hand";
+  if (!is_there || !(left > 0)) return "under way";
+  return `in ${days(left)}`;
+}
+
+// Whether the answer of a certificate's responder goes with it.
+function stapled({ ocsp }) {
+  if (!ocsp) return "no responder";
+  return ocsp.stapled_for_seconds === null ? "no answer" : `stapled, ${days(ocsp.stapled_for_seconds)}`;
+}
 
 function days(seconds) {
   if (seconds === null || seconds === undefined) return "there is none yet";
   if (seconds <= 0) return "no longer";
+  if (seconds < 2 * 3600) return `${Math.floor(seconds / 60)} minutes`;
   return seconds < 2 * 86400 ? `${Math.floor(seconds / 3600)} hours` : `${Math.floor(seconds / 86400)} days`;
 }
 
@@ -171,9 +187,13 @@ function showCertificates(certificates) {
   element("of-certificates").hidden = certificates.length === 0;
   const sooner = (certificate) => (certificate.expires_in_seconds === null ? -1 : certificate.expires_in_seconds);
   const sorted = [...certificates].sort((a, b) => sooner(a) - sooner(b));
-  element("certificates").replaceChildren(...rowsOf(OF_CERTIFICATE, sorted));
+  const rows = rowsOf(OF_CERTIFICATE, sorted);
+  rows.forEach((row, index) => row.classList.toggle("late", sorted[index].is_late));
+  element("certificates").replaceChildren(...rows);
+  const late = sorted.filter((certificate) => certificate.is_late).length;
+  const soon = late ? `, ${late} to see to` : "";
   const more = sorted.length > ROWS_MAX ? `, the first ${ROWS_MAX} shown` : "";
-  say("certificates-note", `${sorted.length}, the first to end first${more}`);
+  say("certificates-note", `${sorted.length}, the first to end first${more}${soon}`);
 }
 
 function showWarnings(warnings) {

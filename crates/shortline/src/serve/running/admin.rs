@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use tokio::task::JoinHandle;
 
+use super::super::certificates::CertificatesStatus;
 use super::super::options::AdminOptions;
 use super::super::status::{Status, StatusPages};
 use super::Running;
@@ -64,7 +65,7 @@ impl Running {
             let routes = routes.lock();
             (routes.caches(), routes.gates())
         };
-        let told = move |(caches, gates)| Status {
+        let told = move |(caches, gates), certificates| Status {
             version: env!("CARGO_PKG_VERSION"),
             uptime_seconds: started.elapsed().as_secs_f64(),
             listen: listens.lock().clone(),
@@ -73,15 +74,18 @@ impl Running {
             comparison: server.comparison(),
             caches,
             gates,
-            certificates: kept.status(),
+            certificates,
             access_log_dropped_total: log.lock().dropped_total(),
             warnings: shortline_daemon::warnings::last(),
         };
-        let status = Arc::new(move || told(of_routes()));
+        let status = Arc::new(move |certificates| told(of_routes(), certificates));
         let sampled = Arc::clone(&status);
         let pages = StatusPages {
-            history: History::start(started, move |_| sampled().sample()),
-            status: Box::new(move || status()),
+            // Nothing of them is kept, and there may be thousands.
+            history: History::start(started, move |_| {
+                sampled(CertificatesStatus::default()).sample()
+            }),
+            status: Box::new(move || status(kept.status())),
             purge: Box::new(move |url| purged.lock().purge(url)),
         };
         let hosts = Hosts::new(options.host.as_deref().unwrap_or_default());

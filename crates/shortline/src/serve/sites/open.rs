@@ -3,7 +3,7 @@
 //! A folder of several sites is opened once, and a certificate of several is read once. With thousands of them reading
 //! is work, which all processors share.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,8 +11,9 @@ use std::sync::Arc;
 use std::thread;
 
 use rustls::sign::CertifiedKey;
+use shortline_acme::Served;
 use shortline_tls::names::Names;
-use shortline_tls::{Certificate, CertificateTable};
+use shortline_tls::{Certificate, CertificateTable, ClientAuth, ClientAuthFiles};
 use shortline_web::files::{CacheOptions, FileCache, Files, FilesOptions};
 use shortline_web::programs::Programs;
 use shortline_web::proxy::routes::{Route, Routes};
@@ -30,6 +31,8 @@ pub struct OpenSites {
     pub sites: Sites,
     /// The certificates by name.
     pub certificates: CertificateTable,
+    /// Those that are from files, each once.
+    pub files: Vec<Served>,
 }
 
 /// The largest file of users: some ten thousand.
@@ -60,13 +63,15 @@ pub fn open(settings: &[SiteSettings], around: &Around<'_>) -> Result<OpenSites,
     let keys = load_all(settings)?;
     let mut folders = Folders::new(around.cache);
     let mut certificates = CertificateTable::default();
+    let mut files = Vec::new();
     let mut users = UserFiles::default();
+    let mut clients = HashMap::new();
     let mut sites = Vec::with_capacity(settings.len());
     for (site, routes) in settings.iter().zip(around.routes) {
         let routes = routes.map(|route| folders.with_programs(site, route))?;
         let certificate = certificate(&mut certificates, site, &keys, around.kept)?;
         let redirects = site.plain_http == PlainHttp::Redirect;
-        sites.push(Site {
+        let opened = Site {
             names: site.names.clone(),
             files: folders.open(site)?,
             routes,
@@ -74,15 +79,33 @@ pub fn open(settings: &[SiteSettings], around: &Around<'_>) -> Result<OpenSites,
             pages: site.pages.clone(),
             compress: site.compress,
             certificate,
+            client_auth: client_auth(&mut clients, site)?,
             https_port: around.https_port.filter(|_| redirects),
             plain_until_certificate: site.plain_until_certificate,
             transport_security: site.hsts.as_ref().map(|hsts| hsts.0.clone()),
-        });
+        };
+        files.extend(served(site, &opened));
+        sites.push(opened);
     }
+    let mut seen = HashSet::new();
+    files.retain(|one: &Served| seen.insert(Arc::as_ptr(&one.certificate)));
     Ok(OpenSites {
         sites: Sites::new(sites).map_err(|error| error.to_string())?,
         certificates,
+        files,
     })
+}
+
+/// The certificate of a site, if it is from a file.
+fn served(settings: &SiteSettings, site: &Site) -> Option<Served> {
+    match (&settings.certificate, &site.certificate) {
+        (CertificateSource::Files(file, _), SiteCertificate::Own(certificate)) => Some(Served {
+            name: site.label(),
+            file: Some(file.clone()),
+            certificate: Arc::clone(certificate),
+        }),
+        _ => None,
+    }
 }
 
 /// The certificate of a site, which is entered in the table.
@@ -117,6 +140,23 @@ fn certificate(
             Ok(SiteCertificate::ByName(names))
         }
     }
+}
+
+/// Which certificates the clients of a site must or may have. Sites that say the same share it, so that a connection for one is
+/// good for the other.
+fn client_auth(
+    known: &mut HashMap<ClientAuthFiles, Arc<ClientAuth>>,
+    site: &SiteSettings,
+) -> Result<Option<Arc<ClientAuth>>, String> {
+    let Some(files) = &site.client_auth else {
+        return Ok(None);
+    };
+    if let Some(auth) = known.get(files) {
+        return Ok(Some(Arc::clone(auth)));
+    }
+    let auth = ClientAuth::load(files).map_err(|error| error.to_string())?;
+    known.insert(files.clone(), Arc::clone(&auth));
+    Ok(Some(auth))
 }
 
 /// The files of users that are read, each once.

@@ -37,6 +37,32 @@ impl From<TcpStream> for Halves {
     }
 }
 
+/// What a packet of a connection costs beside its payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Headers {
+    /// IP's header and the transport's.
+    pub outer_bytes: u32,
+    /// What the bytes above these ([`Sent`]) have that is no payload.
+    pub inner_bytes: u32,
+}
+
+impl Headers {
+    /// IPv4, and TCP with timestamps.
+    pub const TCP: Self = Self {
+        outer_bytes: 52,
+        inner_bytes: 0,
+    };
+}
+
+/// What a connection has put on the wire so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sent {
+    /// Bytes above [`Headers::outer_bytes`], what was sent again included.
+    pub bytes: u64,
+    /// Packets, acknowledgements included.
+    pub packets: u64,
+}
+
 /// The half of a connection that sends. When it is dropped, what was written still leaves, and then
 /// the peer sees the end.
 pub trait SendHalf: Send + Sync {
@@ -82,6 +108,23 @@ pub trait SendHalf: Send + Sync {
     /// # Errors
     /// The socket is gone.
     fn info(&self) -> io::Result<TcpInfo>;
+
+    /// What its packets cost.
+    fn headers(&self) -> Headers {
+        Headers::TCP
+    }
+
+    /// What it has put on the wire.
+    ///
+    /// # Errors
+    /// The socket is gone.
+    fn sent(&self) -> io::Result<Sent> {
+        let info = self.info()?;
+        Ok(Sent {
+            bytes: info.sent_bytes,
+            packets: info.sent_segments.into(),
+        })
+    }
 
     /// Bytes that were written and that the peer has not acknowledged, sent or not.
     ///

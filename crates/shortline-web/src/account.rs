@@ -228,6 +228,7 @@ impl Logged {
             version: match head.version {
                 Version::HTTP_10 => "HTTP/1.0",
                 Version::HTTP_2 => "HTTP/2.0",
+                Version::HTTP_3 => "HTTP/3.0",
                 _ => "HTTP/1.1",
             },
             host: host_name(head).map(str::to_owned),

@@ -160,7 +160,7 @@ fn wants_http(hello: &ClientHello<'_>) -> bool {
 /// Ready when there is a certificate, if one is to come, and the link grants the connection its
 /// handshake. A handshake is a job of its client, like a response. Otherwise a client that connects
 /// a thousand times a second would take the uplink.
-async fn turn(connection: &Connection, client: Client, certificate: Option<Waiting>) {
+pub async fn turn(connection: &Connection, client: Client, certificate: Option<Waiting>) {
     if let Some(certificate) = certificate {
         certificate.await;
     }

@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use http::HeaderMap;
+use http::{HeaderMap, HeaderValue};
 use parking_lot::{Mutex, RwLock};
 use rustls::ProtocolVersion;
 use shortline_link::Link;
@@ -103,6 +103,8 @@ pub struct Connection {
     pub ends: (SocketAddr, SocketAddr),
     /// Whether it came over TLS.
     pub secure: bool,
+    /// The field `Alt-Svc` of its responses, where its address has HTTP/3 too.
+    pub announcement: Option<HeaderValue>,
     /// The number of its TLS session, once there is one.
     pub session: OnceLock<u64>,
     /// The site whose certificate was shown, once one was.

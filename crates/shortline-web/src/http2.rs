@@ -296,7 +296,8 @@ fn poll_reset(stream: &mut SendStream<Bytes>, context: &mut Context<'_>) -> Opti
     }
 }
 
-fn date() -> HeaderValue {
+/// The field `Date` of a response that has none.
+pub fn date() -> HeaderValue {
     let text = httpdate::fmt_http_date(clock::date());
     HeaderValue::from_str(&text).expect("invariant: an HTTP date is visible ASCII")
 }

@@ -1,5 +1,5 @@
 //! A response on its way out. It waits for a grant, reads as much as was granted, and hands it to
-//! the protocol above, one chunk per grant. HTTP/1.1 and HTTP/2 share this code, and so do files
+//! the protocol above, one chunk per grant. HTTP/1.1, HTTP/2 and HTTP/3 share this code, and so do files
 //! and the responses of backends. For a backend's response, a grant is asked only for the bytes
 //! that have arrived.
 

@@ -83,9 +83,10 @@ fn check_host(head: &Parts) -> Result<(), Malformed> {
     if !is_host(authority) {
         return Err(Malformed::Authority);
     }
-    // RFC 9113 8.3.1. In HTTP/1.1 the target counts and the field does not (RFC 9112 3.2.2).
+    // RFC 9113 8.3.1, RFC 9114 4.3.1. In HTTP/1.1 the target counts and the field does not (RFC 9112 3.2.2).
     let same = |field: &[u8]| field.eq_ignore_ascii_case(authority);
-    if head.version == Version::HTTP_2 && field.is_some_and(|field| !same(field.as_bytes())) {
+    let has_both = [Version::HTTP_2, Version::HTTP_3].contains(&head.version);
+    if has_both && field.is_some_and(|field| !same(field.as_bytes())) {
         return Err(Malformed::HostsDiffer);
     }
     Ok(())

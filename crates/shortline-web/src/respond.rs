@@ -1,5 +1,5 @@
 //! From a request to a response that may start. The request's site decides what the response is, and the link
-//! decides when it starts. HTTP/1.1 and HTTP/2 share this code.
+//! decides when it starts. HTTP/1.1, HTTP/2 and HTTP/3 share this code.
 
 mod cached;
 mod decide;
@@ -35,6 +35,10 @@ const TLS_RECORD_BYTES: u32 = 22;
 const HTTP2_FRAME_BYTES: u32 = 9;
 /// HPACK leaves about a quarter of our heads' text.
 const HPACK_DIVISOR: usize = 4;
+/// QPACK without its dynamic table leaves about half.
+const QPACK_DIVISOR: usize = 2;
+/// The header of an HTTP/3 frame of up to 16 KiB (RFC 9114 7.1).
+const HTTP3_FRAME_BYTES: u32 = 3;
 
 /// The size, line ends and the like of an HTTP/1.1 chunk (RFC 9112 7.1).
 const HTTP1_CHUNK_BYTES: u32 = 8;
@@ -162,6 +166,10 @@ impl Undecided {
             let close = HeaderValue::from_static("close");
             decided.headers.insert(header::CONNECTION, close);
         }
+        if let Some(announcement) = &account.connection().announcement {
+            let field = decided.headers.entry(header::ALT_SVC);
+            field.or_insert_with(|| announcement.clone());
+        }
         if let Some(identity) = account.identity()
             && account.connection().settings.tells_request_id
         {
@@ -234,6 +242,11 @@ fn framing(
         Version::HTTP_2 => Framing {
             head_bytes: (head_bytes / HPACK_DIVISOR) as u32 + HTTP2_FRAME_BYTES,
             chunk_bytes: record_bytes + HTTP2_FRAME_BYTES,
+        },
+        // QUIC's packets have what TLS has in its records.
+        Version::HTTP_3 => Framing {
+            head_bytes: (head_bytes / QPACK_DIVISOR) as u32 + HTTP3_FRAME_BYTES,
+            chunk_bytes: HTTP3_FRAME_BYTES,
         },
         _ => Framing {
             head_bytes: head_bytes as u32,

@@ -9,9 +9,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use http::HeaderValue;
 use serde::Serialize;
 use shortline_base::accept;
-use shortline_base::socket::Halves;
+use shortline_base::socket::{Halves, SendHalf};
 use shortline_link::LinkSnapshot;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch as channel;
@@ -25,7 +26,7 @@ use crate::proxy::BackendSnapshot;
 use crate::proxy::upstream::Upstream;
 use crate::proxy_header;
 use crate::sites::Sites;
-use crate::watch::{ConnectionCounts, SWEEP_EVERY};
+use crate::watch::{ConnectionCounts, Registration, SWEEP_EVERY};
 use front::{Follower, Front};
 
 pub use front::Listener;
@@ -101,9 +102,10 @@ impl Server {
     }
 
     /// Leaves the sockets to another process. Connections go on: one by HTTP/1.1 to the end of its next response,
-    /// one by HTTP/2 until its client has heard of it, others as long as they would.
+    /// one by HTTP/2 or HTTP/3 until its client has heard of it, others as long as they would.
     pub fn retire(&self) {
         self.front.set_paused(true);
+        self.front.free_ports();
         self.shared.set_retiring(true);
         self.shared.registry.wake();
     }
@@ -123,7 +125,13 @@ impl Server {
     /// the runtime of the caller.
     pub fn take(&self, halves: Halves, peer: IpAddr, local: IpAddr) {
         let ends = (SocketAddr::new(peer, 0), SocketAddr::new(local, 0));
-        take(&self.shared, 0, halves, (ends, ends), None);
+        take(
+            &self.shared,
+            0,
+            halves,
+            Arrival::new(ends, ends, false),
+            None,
+        );
     }
 
     /// Enforces the time limits until it is dropped. [`Server::run`] does so by itself.
@@ -246,16 +254,37 @@ fn work(
 
 /// Takes the connections that a worker accepts.
 #[derive(Clone)]
-struct Taker {
+pub struct Taker {
     shared: Arc<Shared>,
     worker: usize,
 }
 
 impl Taker {
-    fn has_room(&self) -> bool {
+    /// Whether another connection may be open.
+    pub fn has_room(&self) -> bool {
         let shared = &self.shared;
         let open = shared.registry.open() + shared.announcing.load(Ordering::Relaxed);
         open < shared.active().limits.connections_max
+    }
+
+    /// Whether half of the connections that an address may have are open.
+    pub fn is_half_full(&self, peer: SocketAddr) -> bool {
+        let open = self.shared.registry.open_of(peer.ip().to_canonical());
+        open >= self.shared.active().limits.connections_per_address_max / 2
+    }
+
+    /// Counts a connection that is refused.
+    pub fn refuse(&self) {
+        self.shared.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Enters a connection. `None`: its client has as many as it may.
+    pub fn enter(
+        &self,
+        sending: Box<dyn SendHalf>,
+        arrival: Arrival,
+    ) -> Option<(Registration, Arc<Connection>)> {
+        enter(&self.shared, self.worker, sending, arrival)
     }
 
     /// Takes a connection that `listener` has accepted. Must be called inside the worker's runtime.
@@ -266,7 +295,13 @@ impl Taker {
         };
         let (ends, tls) = ((peer, local), listener.tls());
         match listener.admits(peer) {
-            Some(false) => take(&self.shared, self.worker, socket.into(), (ends, ends), tls),
+            Some(false) => {
+                let arrival = Arrival {
+                    announcement: listener.announcement(),
+                    ..Arrival::new(ends, ends, tls.is_some())
+                };
+                take(&self.shared, self.worker, socket.into(), arrival, tls);
+            }
             Some(true) => {
                 let announcing = Announcing::begin(&self.shared);
                 tokio::spawn(take_announced(announcing, self.worker, socket, ends, tls));
@@ -312,7 +347,8 @@ async fn take_announced(
     match tokio::time::timeout(time_max, proxy_header::read(&mut socket)).await {
         Ok(Ok(announced)) => {
             let told = announced.map_or(ends, |announced| (announced.client, announced.proxy));
-            take(shared, worker, socket.into(), (ends, told), tls);
+            let arrival = Arrival::new(ends, told, tls.is_some());
+            take(shared, worker, socket.into(), arrival, tls);
         }
         Ok(Err(error)) => shared.count_connection_error(&error),
         Err(_elapsed) => {
@@ -324,43 +360,80 @@ async fn take_announced(
 /// The other end of a connection, and ours.
 type Ends = (SocketAddr, SocketAddr);
 
-/// Serves a connection with these ends, which counts as one with those that it is told to have.
+/// A connection that comes.
+pub struct Arrival {
+    /// Its ends, the client's first.
+    pub ends: Ends,
+    /// The ends that it counts as having.
+    pub told: Ends,
+    /// Whether it speaks TLS, or QUIC.
+    pub is_secure: bool,
+    /// The field `Alt-Svc` of its responses.
+    pub announcement: Option<HeaderValue>,
+}
+
+impl Arrival {
+    fn new(ends: Ends, told: Ends, is_secure: bool) -> Self {
+        Self {
+            ends,
+            told,
+            is_secure,
+            announcement: None,
+        }
+    }
+}
+
+/// Serves a connection.
 fn take(
     shared: &Arc<Shared>,
     worker: usize,
     Halves { receiving, sending }: Halves,
-    (ends, told): (Ends, Ends),
+    arrival: Arrival,
     tls: Option<Arc<rustls::ServerConfig>>,
 ) {
+    let Some((registration, connection)) = enter(shared, worker, sending, arrival) else {
+        return;
+    };
+    tokio::spawn(async move {
+        connection::serve(connection, receiving, tls).await;
+        registration.watch.transport().end();
+        drop(registration);
+    });
+}
+
+/// Enters a connection into the registry. `None`: its client has as many as it may.
+fn enter(
+    shared: &Arc<Shared>,
+    worker: usize,
+    sending: Box<dyn SendHalf>,
+    arrival: Arrival,
+) -> Option<(Registration, Arc<Connection>)> {
     shared.connections.fetch_add(1, Ordering::Relaxed);
     let settings = shared.active();
     // The path is that of the connection itself.
-    let (neighbour, local) = (ends.0.ip().to_canonical(), ends.1.ip());
+    let (neighbour, local) = (arrival.ends.0.ip().to_canonical(), arrival.ends.1.ip());
     let transport = || settings.link.transport(sending, neighbour, local);
-    let peer = told.0.ip().to_canonical();
+    let peer = arrival.told.0.ip().to_canonical();
     let per_address_max = settings.limits.connections_per_address_max;
     let Some(registration) = shared.registry.register(peer, per_address_max, transport) else {
         shared.refused.fetch_add(1, Ordering::Relaxed);
-        return;
+        return None;
     };
     let connection = Arc::new(Connection {
         server: Arc::clone(shared),
         watch: Arc::clone(registration.watch.member()),
         settings,
         peer,
-        ends: told,
-        secure: tls.is_some(),
+        ends: arrival.told,
+        secure: arrival.is_secure,
+        announcement: arrival.announcement,
         session: OnceLock::new(),
         shown: OnceLock::new(),
         certified: OnceLock::new(),
         tls_version: OnceLock::new(),
         worker,
     });
-    tokio::spawn(async move {
-        connection::serve(connection, receiving, tls).await;
-        registration.watch.transport().end();
-        drop(registration);
-    });
+    Some((registration, connection))
 }
 
 async fn sweep(shared: &Shared) {

@@ -30,7 +30,7 @@ use shortline_base::roster::{Place, Roster};
 use shortline_base::socket::HangUp;
 use shortline_link::TransportHandle;
 
-mod stall;
+pub mod stall;
 
 use crate::files::KernelCopy;
 use crate::limits::Limits;
@@ -73,7 +73,7 @@ pub struct Watch {
     transport: TransportHandle,
     stage: AtomicU8,
     parked: AtomicBool,
-    /// HTTP/2: incoming bytes need not be part of a request.
+    /// HTTP/2 and HTTP/3: incoming bytes need not be part of a request.
     multiplexed: AtomicBool,
     /// Responses under way.
     responses: AtomicU32,
@@ -83,7 +83,7 @@ pub struct Watch {
     progress_seen: AtomicU64,
     /// The bytes the client had acknowledged halfway through the time that a response may stall.
     acknowledged_bytes: Mutex<Option<u64>>,
-    /// Responses that wait for the client's HTTP/2 window.
+    /// Responses that wait for the client's window.
     windows_closed: AtomicU32,
     /// Counts reads and writes that moved bytes.
     moves: AtomicU64,
@@ -134,7 +134,7 @@ impl Watch {
         }
     }
 
-    /// Notes that the connection speaks HTTP/2 from now on.
+    /// Notes that the connection speaks HTTP/2 or HTTP/3 from now on.
     pub fn set_multiplexed(&self) {
         self.multiplexed.store(true, Ordering::Relaxed);
         self.enter(Stage::Idle);
@@ -290,6 +290,11 @@ impl Registry {
     /// Connections open now.
     pub fn open(&self) -> usize {
         self.roster.open()
+    }
+
+    /// Connections of an address.
+    pub fn open_of(&self, peer: IpAddr) -> usize {
+        self.per_address.lock().get(&peer).copied().unwrap_or(0)
     }
 
     /// Registers a connection from `peer`, unless that address has its share already.

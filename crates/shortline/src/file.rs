@@ -63,6 +63,8 @@ pub struct Listen {
     /// The networks of proxies that announce each client by the PROXY protocol. No others may connect.
     #[serde(default, deserialize_with = "all_from_text")]
     pub proxy_from: Option<Vec<Network>>,
+    /// Whether it has HTTP/3, at the same port of UDP.
+    pub http3: Option<bool>,
 }
 
 impl Keys for File {

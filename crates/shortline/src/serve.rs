@@ -65,6 +65,11 @@ pub struct Args {
         help_heading = "Addresses"
     )]
     tls_key: Option<PathBuf>,
+    /// Speak HTTP/3, too: at the same port of UDP, which the firewall must let through
+    ///
+    /// It is for every address that speaks TLS. Responses over TCP tell clients of it (Alt-Svc).
+    #[arg(long, help_heading = "Addresses")]
+    http3: bool,
     /// Get certificates for this name by themselves (ACME), and answer for it; may be given again
     ///
     /// Connections are taken at 0.0.0.0:443 and, without TLS, at 0.0.0.0:80. With --listen they are taken there

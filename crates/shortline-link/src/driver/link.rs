@@ -44,8 +44,6 @@ use crate::queue::{Actions, Queue};
 use crate::regulator::Pacing;
 use crate::snapshot::{LinkSnapshot, SIZE_CLASSES, SizeClass};
 
-/// IPv4 and TCP headers with timestamps, per packet.
-const IP_TCP_HEADER_BYTES: u32 = 52;
 /// The send buffer of 001's Linux 2.0: 32 KiB with the kernel's own overhead, which today's doubles for. Today's
 /// grow to megabytes, so that no write blocks and there is nothing left to order.
 const WRITER_BUFFER_BYTES: usize = 16 * 1024;
@@ -147,8 +145,7 @@ impl Link {
     }
 
     pub(crate) fn new_socket(&self, socket: Box<dyn SendHalf>, peer: IpAddr) -> Socket {
-        let packet_overhead_bytes = IP_TCP_HEADER_BYTES + self.config.packet_header_bytes;
-        Socket::new(socket, peer, packet_overhead_bytes)
+        Socket::new(socket, peer, self.config.packet_header_bytes)
     }
 
     /// Enters a new connection to the address `local` into the queue, if its jobs are to wait for grants.

@@ -26,8 +26,8 @@ pub(crate) struct Socket {
     half: Box<dyn SendHalf>,
     /// The client's address.
     pub address: IpAddr,
-    /// What a packet costs beside its payload.
-    packet_overhead_bytes: u32,
+    /// What a packet costs below IP.
+    packet_header_bytes: u32,
     /// Its counters when discovery asked for them last.
     counted: Mutex<Counted>,
     /// The bytes that belong to handshakes. Their acknowledgement says nothing of a response. [`u64::MAX`] during a
@@ -36,11 +36,11 @@ pub(crate) struct Socket {
 }
 
 impl Socket {
-    pub fn new(half: Box<dyn SendHalf>, address: IpAddr, packet_overhead_bytes: u32) -> Self {
+    pub fn new(half: Box<dyn SendHalf>, address: IpAddr, packet_header_bytes: u32) -> Self {
         Self {
             half,
             address,
-            packet_overhead_bytes,
+            packet_header_bytes,
             counted: Mutex::default(),
             handshake_bytes: AtomicU64::new(SYN_BYTES),
         }
@@ -59,7 +59,7 @@ impl Socket {
                 0 => SEGMENT_BYTES_DEFAULT,
                 asked => asked,
             },
-            overhead_bytes: self.packet_overhead_bytes,
+            overhead_bytes: self.half.headers().inner_bytes + self.outer_bytes(),
         }
     }
 
@@ -76,11 +76,15 @@ impl Socket {
         self.half.info()
     }
 
-    /// What the connection has put on the wire so far, by the kernel's count.
+    /// What the connection has put on the wire so far, by its own count.
     pub fn wire_bytes_sent(&self) -> io::Result<u64> {
-        let info = self.half.info()?;
-        let headers = u64::from(info.sent_segments) * u64::from(self.packet_overhead_bytes);
-        Ok(info.sent_bytes + headers)
+        let sent = self.half.sent()?;
+        Ok(sent.bytes + sent.packets * u64::from(self.outer_bytes()))
+    }
+
+    /// The headers of a packet up to the transport's.
+    fn outer_bytes(&self) -> u32 {
+        self.half.headers().outer_bytes + self.packet_header_bytes
     }
 
     /// Whatever is sent from now on belongs to a handshake.
@@ -197,7 +201,7 @@ mod tests {
         for _ in 0..2 {
             let client = TcpStream::connect(listener.local_addr().unwrap()).await;
             let (_, half) = listener.accept().await.unwrap().0.into_split();
-            let socket = Arc::new(Socket::new(Box::new(half), here, 66));
+            let socket = Arc::new(Socket::new(Box::new(half), here, 14));
             let (id, _) = connections.open(socket.packets(), 0);
             table.insert(id, Arc::clone(&socket));
             clients.push(client.unwrap());

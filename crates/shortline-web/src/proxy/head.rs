@@ -134,7 +134,7 @@ pub fn to_backend(
     let takes_trailers = takes_trailers(headers);
     let said_length = headers.contains_key(header::CONTENT_LENGTH);
     strip(headers);
-    if head.version == Version::HTTP_2 {
+    if [Version::HTTP_2, Version::HTTP_3].contains(&head.version) {
         join_cookies(headers);
     }
     if !forwarding.trust {

@@ -39,9 +39,14 @@ pub enum Received {
     Http1(Incoming),
     /// HTTP/2.
     Http2(Http2Body),
+    /// HTTP/3, with what signals that the client should go on.
+    Streamed(Streamed, ContinueWanted),
     /// All of it, for a backend that must know the length.
     Whole(Whole),
 }
+
+/// A body whose protocol is not known here.
+pub type Streamed = Pin<Box<dyn Body<Data = Bytes, Error = String> + Send>>;
 
 impl Received {
     /// No body.
@@ -58,6 +63,7 @@ impl Received {
         match self {
             Self::Http1(body) => body.is_end_stream(),
             Self::Http2(body) => body.stream.is_end_stream(),
+            Self::Streamed(body, _) => body.is_end_stream(),
             Self::Whole(whole) => whole.pieces.is_empty(),
         }
     }
@@ -81,7 +87,7 @@ pub struct Http2Body {
     pub condemned: Arc<Condemned>,
 }
 
-/// Signals when an HTTP/2 client that waits for `100 Continue` should get it.
+/// Signals when an HTTP/2 or HTTP/3 client that waits for `100 Continue` should get it.
 #[derive(Clone, Default)]
 pub struct ContinueWanted(Arc<Notify>);
 
@@ -120,6 +126,7 @@ impl RequestBody {
         let bytes_max = options.request_bytes_max;
         let length = match &received {
             Received::Http1(body) => body.size_hint().exact(),
+            Received::Streamed(body, _) => body.size_hint().exact(),
             Received::Http2(body) if body.stream.is_end_stream() => Some(0),
             Received::Whole(whole) => Some(whole.counted_bytes as u64),
             Received::Http2(..) => head
@@ -224,6 +231,14 @@ impl RequestBody {
                     body.continue_wanted.0.notify_one();
                 }
                 poll_stream(body, context)
+            }
+            Some(Received::Streamed(body, continue_wanted)) => {
+                if !std::mem::replace(&mut self.said_continue, true) {
+                    continue_wanted.0.notify_one();
+                }
+                body.as_mut()
+                    .poll_frame(context)
+                    .map_err(UploadError::Client)
             }
             Some(Received::Whole(whole)) => {
                 Poll::Ready(whole.pieces.pop_front().map(Frame::data).map(Ok))

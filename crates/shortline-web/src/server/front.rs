@@ -9,12 +9,14 @@ use std::net::{SocketAddr, TcpListener as Socket};
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::HeaderValue;
 use shortline_sched::Network;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch as channel;
 use tokio::task::AbortHandle;
 
 use super::Taker;
+use crate::http3::port::{Port, QuicListener};
 
 /// A client that has begun to connect is through by then.
 const LINGER: Duration = Duration::from_secs(1);
@@ -26,6 +28,8 @@ pub struct Listener {
     tls: Option<Arc<rustls::ServerConfig>>,
     /// The networks of proxies that announce each client ([`crate::proxy_header`]). `None`: clients connect.
     proxies: Option<Arc<[Network]>>,
+    /// The UDP port of HTTP/3.
+    quic: Option<QuicListener>,
 }
 
 impl Listener {
@@ -42,7 +46,31 @@ impl Listener {
             socket,
             tls,
             proxies: None,
+            quic: None,
         })
+    }
+
+    /// The same, with HTTP/3 at this port or without, and with the same certificates. Without TLS there is none.
+    ///
+    /// # Errors
+    /// The certificates cannot be used.
+    pub fn beside(self, port: Option<Arc<Port>>) -> io::Result<Self> {
+        let quic = port.zip(self.tls.as_deref());
+        let quic = quic.map(|(port, tls)| QuicListener::new(port, tls));
+        Ok(Self {
+            quic: quic.transpose()?,
+            ..self
+        })
+    }
+
+    /// The UDP port of HTTP/3, if it has one.
+    pub fn port(&self) -> Option<&Arc<Port>> {
+        self.quic.as_ref().map(QuicListener::port)
+    }
+
+    /// What tells clients of HTTP/3.
+    pub(super) fn announcement(&self) -> Option<HeaderValue> {
+        self.quic.as_ref()?.announcement()
     }
 
     /// The same, for proxies of these networks, which announce each client. No others may connect. `None`: for clients.
@@ -75,7 +103,12 @@ impl Listener {
             (Some(tls), Some(other)) => Arc::ptr_eq(tls, other),
             (tls, other) => tls.is_none() && other.is_none(),
         };
-        Arc::ptr_eq(&self.socket, &other.socket) && speaks_alike && self.proxies == other.proxies
+        let has_port = match (self.port(), other.port()) {
+            (Some(port), Some(other)) => Arc::ptr_eq(port, other),
+            (port, other) => port.is_none() && other.is_none(),
+        };
+        let is_at_same = Arc::ptr_eq(&self.socket, &other.socket) && has_port;
+        is_at_same && speaks_alike && self.proxies == other.proxies
     }
 }
 
@@ -118,6 +151,13 @@ impl Front {
     /// Accepts nothing, or again.
     pub fn set_paused(&self, is_paused: bool) {
         self.0.send_modify(|state| state.is_paused = is_paused);
+    }
+
+    /// Gives up the UDP ports: of each as soon as its last connection has ended.
+    pub fn free_ports(&self) {
+        let state = self.0.borrow();
+        let ports = state.listeners.iter().filter_map(Listener::port);
+        ports.for_each(|port| port.retire());
     }
 
     /// Closes the sockets. What waits in them is left, in case another process has them too.
@@ -177,15 +217,18 @@ impl Follower {
 struct Accepting {
     listener: Listener,
     task: AbortHandle,
+    quic: Option<AbortHandle>,
 }
 
 impl Accepting {
     fn start(listener: &Listener, taker: &Taker) -> io::Result<Self> {
         let socket = TcpListener::from_std(listener.socket.try_clone()?)?;
         let accepting = taker.clone().accept(socket, listener.clone());
+        let quic = listener.quic.clone();
         Ok(Self {
             listener: listener.clone(),
             task: tokio::spawn(accepting).abort_handle(),
+            quic: quic.map(|quic| tokio::spawn(quic.accept(taker.clone())).abort_handle()),
         })
     }
 
@@ -213,5 +256,8 @@ impl Accepting {
 impl Drop for Accepting {
     fn drop(&mut self) {
         self.task.abort();
+        if let Some(quic) = &self.quic {
+            quic.abort();
+        }
     }
 }

@@ -2,6 +2,7 @@
 //! closed. A slow client's socket may take nothing for a minute while the client still takes what
 //! is in there. What it acknowledges tells it apart from a client that takes nothing.
 
+use std::ops::Deref;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -11,15 +12,22 @@ use super::{Order, Watch};
 /// full segment.
 const TAKEN_BYTES_MIN: u64 = 1448;
 
-/// A response that waits for the client's HTTP/2 window.
-pub struct WindowClosed<'a>(&'a Watch);
+/// A response that waits for the client's window.
+pub struct WindowClosed<W: Deref<Target = Watch>>(W);
+
+impl<W: Deref<Target = Watch>> WindowClosed<W> {
+    /// Notes it for as long as the result is held.
+    pub fn new(watch: W) -> Self {
+        watch.windows_closed.fetch_add(1, Ordering::Relaxed);
+        Self(watch)
+    }
+}
 
 impl Watch {
     /// Notes, for as long as the result is held, that a response waits for the client to open its
     /// window.
-    pub fn window_closed(&self) -> WindowClosed<'_> {
-        self.windows_closed.fetch_add(1, Ordering::Relaxed);
-        WindowClosed(self)
+    pub fn window_closed(&self) -> WindowClosed<&Self> {
+        WindowClosed::new(self)
     }
 
     /// The order for a response that has stalled for this long.
@@ -56,7 +64,7 @@ impl Watch {
     }
 }
 
-impl Drop for WindowClosed<'_> {
+impl<W: Deref<Target = Watch>> Drop for WindowClosed<W> {
     fn drop(&mut self) {
         self.0.windows_closed.fetch_sub(1, Ordering::Relaxed);
     }

@@ -1,6 +1,6 @@
 //! The addresses that the server listens on. A reload may add some, give some up, and change what they speak.
 
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
 use rustls::ServerConfig;
@@ -9,6 +9,7 @@ use shortline_acme::Served;
 use shortline_command::CommandError;
 use shortline_daemon::sockets::bind;
 use shortline_tls::{Certificate, NamedCertificates, Shown};
+use shortline_web::http3::port::Port as UdpPort;
 use shortline_web::server::{ALPN, Listener};
 
 use super::settings::Settings;
@@ -44,13 +45,14 @@ impl Port {
     /// [`CommandError::Failure`]: the certificate cannot be used.
     pub fn open(bound: Bound, named: &Arc<NamedCertificates>) -> Result<Self, CommandError> {
         let key = load_key(&bound.listen)?;
-        Self::at(
-            Arc::new(bound.socket),
-            bound.listen,
-            bound.is_unnamed,
-            key,
-            named,
-        )
+        let udp = match bound.listen.http3 {
+            // The process before closes it once its connections have ended.
+            Some(true) if bound.is_inherited => Some(UdpPort::later(address(&bound.socket)?)),
+            Some(true) => Some(bind_udp(&bound.socket)?),
+            _ => None,
+        };
+        let socket = Arc::new(bound.socket);
+        Self::at(socket, bound.listen, bound.is_unnamed, key, (named, udp))
     }
 
     fn at(
@@ -58,12 +60,13 @@ impl Port {
         listen: Listen,
         is_unnamed: bool,
         key: Option<CertifiedKey>,
-        named: &Arc<NamedCertificates>,
+        (named, udp): (&Arc<NamedCertificates>, Option<Arc<UdpPort>>),
     ) -> Result<Self, CommandError> {
         let certificate = key.map(Certificate::new);
         let tls = tls(&listen, certificate.as_ref(), named)?;
         Ok(Self {
             listener: Listener::new(socket, tls)
+                .and_then(|listener| listener.beside(udp))
                 .map_err(CommandError::failure)?
                 .behind(listen.proxies()),
             listen,
@@ -79,7 +82,8 @@ impl Port {
         named: &Arc<NamedCertificates>,
     ) -> Result<(Self, Option<NewKey>), CommandError> {
         let key = load_key(listen)?;
-        let speaks_alike = listen.speaks_tls() == self.listen.speaks_tls();
+        let speaks_alike =
+            listen.speaks_tls() == self.listen.speaks_tls() && listen.http3 == self.listen.http3;
         if speaks_alike && key.is_some() == self.certificate.is_some() {
             let same = Self {
                 listen: listen.clone(),
@@ -89,7 +93,12 @@ impl Port {
             return Ok((same, self.certificate.clone().zip(key)));
         }
         let socket = Arc::clone(self.listener.socket());
-        let port = Self::at(socket, listen.clone(), self.is_unnamed, key, named)?;
+        let udp = match (listen.http3, self.listener.port()) {
+            (Some(true), Some(port)) => Some(Arc::clone(port)),
+            (Some(true), None) => Some(bind_udp(&socket)?),
+            _ => None,
+        };
+        let port = Self::at(socket, listen.clone(), self.is_unnamed, key, (named, udp))?;
         Ok((port, None))
     }
 
@@ -121,12 +130,16 @@ impl Port {
 
     /// The address and its protocol; with port 0 the kernel chose the port.
     pub fn told(&self) -> String {
-        let protocol = match self.listen.speaks_tls() {
-            true => "https",
-            false => "http",
-        };
         let address = self.socket().local_addr().unwrap_or(self.listen.address);
-        format!("{address} ({protocol})")
+        format!("{address} ({})", self.protocols())
+    }
+
+    fn protocols(&self) -> &'static str {
+        match (self.listen.speaks_tls(), self.listen.http3) {
+            (_, Some(true)) => "https, http3",
+            (true, _) => "https",
+            (false, _) => "http",
+        }
     }
 
     fn is_at_socket_of(&self, other: &Self) -> bool {
@@ -166,11 +179,26 @@ pub fn changed(
     Ok(changed)
 }
 
+/// The UDP port at the address of a TCP socket.
+fn bind_udp(socket: &TcpListener) -> Result<Arc<UdpPort>, CommandError> {
+    let address = address(socket)?;
+    UdpPort::bind(address).map_err(|error| {
+        CommandError::failure(format!(
+            "cannot listen on UDP {address} for HTTP/3: {error}"
+        ))
+    })
+}
+
+fn address(socket: &TcpListener) -> Result<SocketAddr, CommandError> {
+    socket.local_addr().map_err(CommandError::failure)
+}
+
 fn new(listen: &Listen) -> Result<Bound, CommandError> {
     Ok(Bound {
         socket: bind(listen.address)?,
         listen: listen.clone(),
         is_unnamed: false,
+        is_inherited: false,
     })
 }
 
@@ -184,7 +212,7 @@ impl Changed {
     pub fn announce(&self, before: &[Port]) {
         let had = |port: &Port| before.iter().find(|old| old.is_at_socket_of(port));
         for port in &self.ports {
-            if had(port).is_none_or(|old| old.listen.speaks_tls() != port.listen.speaks_tls()) {
+            if had(port).is_none_or(|old| old.protocols() != port.protocols()) {
                 port.announce();
             }
         }

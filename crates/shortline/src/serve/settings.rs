@@ -3,6 +3,7 @@
 //!
 //! A contradiction in the result is an error.
 
+mod http3;
 mod uplink;
 
 #[cfg(test)]
@@ -106,7 +107,8 @@ fn resolve(args: &Args, file: File, source: &Source) -> Result<Settings, String>
         source,
     })?;
     let listen_asked = !(args.listen.is_empty() && file.listen.is_empty());
-    let listen = resolve_listen(args, file.listen)?;
+    let mut listen = resolve_listen(args, file.listen)?;
+    http3::resolve(args.http3, &mut listen, link.mode)?;
     refuse_certificates_without_use(&listen, &sites)?;
     let acme = acme::resolve(&args.acme, file.acme, source)?;
     refuse_anybodys_names(&sites, &acme)?;
@@ -192,6 +194,7 @@ fn resolve_listen(args: &Args, in_file: Vec<Listen>) -> Result<Vec<Listen>, Stri
         tls_cert: args.tls_cert.clone(),
         tls_key: args.tls_key.clone(),
         proxy_from: None,
+        http3: None,
     });
     Ok(with_flags.collect())
 }
@@ -204,6 +207,7 @@ fn listen_of_auto() -> Vec<Listen> {
         tls_cert: None,
         tls_key: None,
         proxy_from: None,
+        http3: None,
     };
     vec![at(443, true), at(80, false)]
 }

@@ -24,6 +24,8 @@ pub struct Bound {
     pub listen: Listen,
     /// No option names it: whoever started the process opened it.
     pub is_unnamed: bool,
+    /// The process before has it too.
+    pub is_inherited: bool,
 }
 
 /// The sockets of the process whose place this one takes.
@@ -55,7 +57,7 @@ pub fn open_all(args: &Args, settings: &Settings, before: Before) -> Result<Open
         opened: Opened::default(),
     };
     for (socket, address) in handed_over()? {
-        opening.take(socket, |listen| listen == address, true);
+        opening.take(socket, |listen| listen == address, true, false);
     }
     for (sockets, stay) in [
         (before.unnamed, true),
@@ -63,7 +65,7 @@ pub fn open_all(args: &Args, settings: &Settings, before: Before) -> Result<Open
     ] {
         for socket in sockets {
             let address = socket.local_addr().map_err(CommandError::failure)?;
-            opening.take(socket, |listen| is_at(address, listen), stay);
+            opening.take(socket, |listen| is_at(address, listen), stay, true);
         }
     }
     if opening.opened.bound.is_empty() || settings.listen_asked {
@@ -89,7 +91,13 @@ struct Opening<'a> {
 
 impl Opening<'_> {
     /// Takes a socket for the address that fits, or for its own if it is to stay without.
-    fn take(&mut self, socket: TcpListener, fits: impl Fn(SocketAddr) -> bool, stays: bool) {
+    fn take(
+        &mut self,
+        socket: TcpListener,
+        fits: impl Fn(SocketAddr) -> bool,
+        stays: bool,
+        is_inherited: bool,
+    ) {
         let named = self.missing.iter().position(|listen| fits(listen.address));
         let is_unnamed = named.is_none();
         let listen = match (named, socket.local_addr()) {
@@ -100,6 +108,7 @@ impl Opening<'_> {
                 tls_cert: self.args.tls_cert.clone(),
                 tls_key: self.args.tls_key.clone(),
                 proxy_from: None,
+                http3: Some(self.args.http3 && self.args.tls_cert.is_some()),
             },
             (None, _) => return self.opened.given_up.push(socket),
         };
@@ -107,6 +116,7 @@ impl Opening<'_> {
             socket,
             listen,
             is_unnamed,
+            is_inherited,
         });
     }
 
@@ -117,6 +127,7 @@ impl Opening<'_> {
                 socket,
                 listen,
                 is_unnamed: false,
+                is_inherited: false,
             });
         }
         Ok(())

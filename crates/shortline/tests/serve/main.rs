@@ -23,6 +23,8 @@ mod handover;
 mod hostile;
 mod http1;
 mod http2;
+#[cfg(feature = "http3")]
+mod http3;
 mod malformed;
 mod ocsp;
 mod on_demand;

@@ -14,7 +14,7 @@ use rustls::{
 };
 
 use crate::admin::status;
-use crate::client::{connect, exchange, get, parse, read_to_end, request};
+use crate::client::{Response, connect, exchange, get, parse, read_to_end, request};
 use crate::process::{Server, Site, pattern};
 
 /// Writes a new certificate for `localhost` and its key beside the site.
@@ -71,12 +71,16 @@ pub fn handshake(address: SocketAddr, config: Arc<ClientConfig>) -> std::io::Res
     open(address, config).write_all(b"GET")
 }
 
-fn get_large(address: SocketAddr, config: Arc<ClientConfig>) -> Vec<u8> {
+/// GET on a connection of its own.
+pub fn get_over(address: SocketAddr, config: Arc<ClientConfig>, target: &str) -> Response {
     let mut stream = open(address, config);
-    stream
-        .write_all(b"GET /large.bin HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
-        .unwrap();
-    parse(&read_to_end(&mut stream)).body
+    let text = format!("GET {target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    stream.write_all(text.as_bytes()).unwrap();
+    parse(&read_to_end(&mut stream))
+}
+
+fn get_large(address: SocketAddr, config: Arc<ClientConfig>) -> Vec<u8> {
+    get_over(address, config, "/large.bin").body
 }
 
 #[test]

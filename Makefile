@@ -30,7 +30,7 @@ demo:
 
 test: setup h2spec pebble
 	scripts/lint --but-clippy
-	scripts/test --clippy --no-default-features
+	scripts/test --clippy --no-default-features --features shortline/http3
 
 test-long: setup h2spec pebble
 	scripts/setup kernel

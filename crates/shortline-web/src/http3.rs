@@ -196,12 +196,9 @@ impl Exchange {
             }
             return;
         };
-        let rest = Rest::default();
-        let body = match is_well_formed(&head.headers) {
-            true => RequestData::new(&head, receiver, Arc::clone(&self.pipe), rest.clone()).ok(),
-            false => None,
-        };
-        let Some(body) = looked_at(body).await else {
+        let (body, rest) = body_of(&head, receiver, &self.pipe).await;
+        let Some(body) = body else {
+            rest.stop(Code::H3_MESSAGE_ERROR);
             return sender.stop_stream(Code::H3_MESSAGE_ERROR);
         };
         if let Err(error) = self.respond(head, body, &mut sender).await {
@@ -354,11 +351,20 @@ impl Exchange {
     }
 }
 
-/// The body with what has come of it. `None`: it is malformed.
-async fn looked_at(body: Option<RequestData>) -> Option<RequestData> {
-    let mut body = body?;
+/// A request's body with what has come of it, and what nobody will have read of it. No body: the request is malformed.
+async fn body_of(
+    head: &Parts,
+    receiver: Receiver,
+    pipe: &Arc<Pipe>,
+) -> (Option<RequestData>, Rest) {
+    let length = match body::length(head) {
+        Ok(length) if is_well_formed(&head.headers) => length,
+        _ => return (None, Rest::of(receiver)),
+    };
+    let rest = Rest::default();
+    let mut body = RequestData::new(receiver, length, Arc::clone(pipe), rest.clone());
     let looked = poll_fn(|context| Poll::Ready(body.look(context))).await;
-    looked.is_ok().then_some(body)
+    (looked.is_ok().then_some(body), rest)
 }
 
 /// Whether the head has no field that is of HTTP/1.1's connections (RFC 9114, 4.2).

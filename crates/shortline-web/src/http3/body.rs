@@ -49,24 +49,16 @@ enum State {
 pub struct BadLength;
 
 impl RequestData {
-    /// The body of `head`'s request.
-    ///
-    /// # Errors
-    /// [`BadLength`]
-    pub fn new(
-        head: &Parts,
-        stream: Receiver,
-        pipe: Arc<Pipe>,
-        rest: Rest,
-    ) -> Result<Self, BadLength> {
-        Ok(Self {
+    /// A body of this length, if its head says one.
+    pub fn new(stream: Receiver, length: Option<u64>, pipe: Arc<Pipe>, rest: Rest) -> Self {
+        Self {
             stream: Some(stream),
             pipe,
             rest,
-            left_bytes: length(head)?,
+            left_bytes: length,
             first: None,
             state: State::Data,
-        })
+        }
     }
 
     /// Reads what has come already: most requests have no body, and it is known at once.
@@ -142,7 +134,11 @@ impl RequestData {
     }
 }
 
-fn length(head: &Parts) -> Result<Option<u64>, BadLength> {
+/// The length that a head says.
+///
+/// # Errors
+/// [`BadLength`]
+pub fn length(head: &Parts) -> Result<Option<u64>, BadLength> {
     let mut said = head.headers.get_all(CONTENT_LENGTH).iter();
     let Some(length) = said.next() else {
         return Ok(None);
@@ -196,6 +192,18 @@ impl Drop for RequestData {
 pub struct Rest(Arc<Mutex<Option<Receiver>>>);
 
 impl Rest {
+    /// A body of which nothing is read.
+    pub fn of(stream: Receiver) -> Self {
+        Self(Arc::new(Mutex::new(Some(stream))))
+    }
+
+    /// Tells the client to stop, for this reason.
+    pub fn stop(self, code: Code) {
+        if let Some(mut stream) = self.0.lock().take() {
+            stream.stop_sending(code);
+        }
+    }
+
     /// Reads and drops what is left, or tells the client to stop (RFC 9114, 4.1).
     pub async fn pass_over(self, time_max: Duration) {
         let Some(mut stream) = self.0.lock().take() else {

@@ -68,6 +68,13 @@ impl RecvStream {
     }
 }
 
+/// quinn would tell the client to stop with a code that is no code of HTTP/3.
+impl Drop for RecvStream {
+    fn drop(&mut self) {
+        quic::RecvStream::stop_sending(self, Code::H3_NO_ERROR.value());
+    }
+}
+
 impl quic::RecvStream for RecvStream {
     type Buf = Bytes;
 

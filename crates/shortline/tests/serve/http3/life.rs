@@ -107,11 +107,11 @@ async fn a_reload_turns_it_on_and_off_and_shows_a_new_certificate() {
     let with = settings(&site, &address, true, "");
     let mut server = spawn(&site, &without);
     let at = server.address();
-    // Nobody is there: the kernel says so, or nothing comes.
     std::fs::write(site.beside("a.toml"), &with).unwrap();
     server.signal(Signal::HUP);
     let line = tokio::task::block_in_place(|| server.line_with("listening on"));
     assert!(line.contains("(https, http3)"), "{line}");
+    tokio::task::block_in_place(|| server.line_with("reloaded"));
     let first = Client::connect(&site, at).await;
     assert_eq!(first.get("/hello.txt").await.status, StatusCode::OK);
 

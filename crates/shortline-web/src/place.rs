@@ -126,6 +126,12 @@ impl Place {
         }
     }
 
+    /// Whether no certificate is asked of clients here. HTTP/3 asks for none.
+    pub fn is_open_to_all(&self, connection: &Connection) -> bool {
+        let site = self.site().map(|site| connection.settings.sites.get(site));
+        site.is_none_or(|site| site.client_auth.is_none())
+    }
+
     /// Whether a backend may answer.
     pub fn has_route(&self, connection: &Connection, head: &Parts) -> bool {
         matches!(self, Self::At(spot) if spot.route(connection, head).is_some())

@@ -68,6 +68,8 @@ struct Undecided {
     version: Version,
     method: Method,
     closes: bool,
+    /// Clients are told that HTTP/3 is there.
+    announces: bool,
     account: Account,
 }
 
@@ -103,6 +105,7 @@ pub fn respond(
         method: head.method.clone(),
         closes: asks_to_close(head.version, &head.headers)
             || head.version == Version::HTTP_11 && connection.server.is_retiring(),
+        announces: place.is_open_to_all(connection),
         account,
     };
     match decided {
@@ -158,6 +161,7 @@ impl Undecided {
             version,
             method,
             closes,
+            announces,
             mut account,
         } = self;
         if closes && decided.tunnel.is_none() {
@@ -166,7 +170,9 @@ impl Undecided {
             let close = HeaderValue::from_static("close");
             decided.headers.insert(header::CONNECTION, close);
         }
-        if let Some(announcement) = &account.connection().announcement {
+        if let Some(announcement) = &account.connection().announcement
+            && announces
+        {
             let field = decided.headers.entry(header::ALT_SVC);
             field.or_insert_with(|| announcement.clone());
         }

@@ -296,6 +296,32 @@ async fn clients_of_tcp_are_told_of_it() {
     assert_eq!(told(&without).field("alt-svc"), None);
 }
 
+/// QUIC's handshake asks nobody for a certificate, so nobody gets in by it where one is asked for.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_site_for_clients_with_a_certificate_answers_over_tcp_alone() {
+    let site = Site::new();
+    let (cert, key) = tls::write_certificate(&site);
+    let authority = crate::certified::Authority::new("one");
+    std::fs::write(site.beside("one.pem"), &authority.pem).unwrap();
+    let root = site.root().display().to_string();
+    let text = format!(
+        "[[listen]]\naddress = \"127.0.0.1:0\"\ntls-cert = \"{}\"\ntls-key = \"{}\"\nhttp3 = true\n\
+         [[site]]\nnames = [\"localhost\"]\nroot = \"{root}\"\n\
+         [[site]]\nnames = [\"secret.example\"]\nroot = \"{root}\"\nclient-ca = \"{}\"\n",
+        cert.display(),
+        key.display(),
+        site.beside("one.pem").display()
+    );
+    let server = life::spawn(&site, &text);
+    let client = Client::connect(&site, server.address()).await;
+    assert_eq!(client.get("/hello.txt").await.status, StatusCode::OK);
+    let secret = Request::get("https://secret.example/hello.txt")
+        .body(())
+        .unwrap();
+    let refused = client.ask(secret, &[]).await.unwrap();
+    assert_eq!(refused.status, StatusCode::MISDIRECTED_REQUEST);
+}
+
 #[test]
 fn what_cannot_be_is_refused_in_a_line() {
     let site = Site::new();

@@ -69,7 +69,7 @@ async fn rest_fails(stream: &mut super::client::Stream) -> bool {
 }
 
 /// A server with a file of settings, which the test writes anew.
-fn spawn(site: &Site, text: &str) -> Server {
+pub fn spawn(site: &Site, text: &str) -> Server {
     std::fs::write(site.beside("a.toml"), text).unwrap();
     let mut command = Command::new(PROGRAM);
     command

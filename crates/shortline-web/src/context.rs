@@ -21,6 +21,7 @@ use crate::disk::Disk;
 use crate::identity::Identity;
 use crate::ledger::{Ledger, SiteRow};
 use crate::limits::Limits;
+use crate::proxy_header::Ends;
 use crate::sites::{Site, SiteNumber, Sites};
 use crate::trace_context::Sampling;
 use crate::watch::{Registry, Watch};
@@ -149,6 +150,12 @@ impl Connection {
             let peer = self.peer;
             tracing::warn!(%peer, untold, "a client's certificate is refused: {problem}");
         }
+    }
+
+    /// Both ends of the client's connection, as a backend is told.
+    pub fn announced_ends(&self) -> Ends {
+        let (client, proxy) = self.ends;
+        Ends { client, proxy }
     }
 }
 

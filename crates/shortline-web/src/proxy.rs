@@ -73,6 +73,7 @@ pub use choice::Standing;
 pub use condition::HealthOptions;
 pub use options::{BackendOptions, HttpVersion, UpstreamOptions};
 pub use pool::BackendSnapshot;
+use pool::Caller;
 pub use relay::Relayed;
 use relay::Way;
 pub use retries::RetryLimit;
@@ -156,8 +157,12 @@ pub async fn ask(
     let body_bytes = body.size_hint().exact();
     let head = head::to_backend(head, body_bytes, upgrade.as_ref(), &forwarding);
     let request = Request::from_parts(head, body);
-    let answer =
-        exchange::exchange(upstream, connection.worker, client, wish, request, trail).await?;
+    let caller = Caller {
+        worker: connection.worker,
+        client,
+        ends: connection.announced_ends(),
+    };
+    let answer = exchange::exchange(upstream, caller, wish, request, trail).await?;
     trail.is_answered();
     let coding = |status, headers: &mut HeaderMap| {
         passing.begin(&connection.settings.streams, &method, status, headers)

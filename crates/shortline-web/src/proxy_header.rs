@@ -11,6 +11,7 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::str::FromStr;
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
@@ -41,6 +42,23 @@ pub enum Version {
     One,
     /// Binary.
     Two,
+}
+
+/// A text that names no version.
+#[derive(Debug, thiserror::Error)]
+#[error("`{0}` is no version of the PROXY protocol: give \"v1\" (text) or \"v2\" (binary)")]
+pub struct VersionError(String);
+
+impl FromStr for Version {
+    type Err = VersionError;
+
+    fn from_str(text: &str) -> Result<Self, VersionError> {
+        match text {
+            "v1" => Ok(Self::One),
+            "v2" => Ok(Self::Two),
+            _ => Err(VersionError(text.escape_debug().to_string())),
+        }
+    }
 }
 
 /// The state of a header that is being read.
@@ -185,7 +203,7 @@ fn line(bytes: &[u8]) -> Result<Header, HeaderError> {
     }))
 }
 
-fn parsed<T: std::str::FromStr>(text: &str) -> Result<T, HeaderError> {
+fn parsed<T: FromStr>(text: &str) -> Result<T, HeaderError> {
     text.parse().map_err(|_| HeaderError::Line)
 }
 

@@ -24,7 +24,7 @@ use super::choice::Wish;
 use super::error::ProxyError;
 use super::error::UploadError;
 use super::fastcgi::Call;
-use super::pool::{Backend, Lease, Outstanding};
+use super::pool::{Backend, Caller, Lease, Outstanding};
 use super::response::ResponseBody;
 use super::trail::Trail;
 use super::upload::{RequestBody, Upload, Wait};
@@ -47,14 +47,13 @@ pub struct Ending {
     upload: Arc<Upload>,
 }
 
-/// Sends `request` of `client` to one of `upstream`'s backends and waits for the response's head.
+/// Sends `request` of `caller` to one of `upstream`'s backends and waits for the response's head.
 ///
 /// # Errors
 /// [`ProxyError`], when no backend has answered.
 pub async fn exchange(
     upstream: &Arc<Upstream>,
-    worker: usize,
-    client: u128,
+    caller: Caller,
     wish: Wish,
     mut request: Request<RequestBody>,
     trail: &mut Trail,
@@ -79,7 +78,7 @@ pub async fn exchange(
         }
         let outstanding = backend.begin();
         trail.turns_to(backend);
-        let error = match connected(trail, backend.connection(worker, client, upgrade)).await {
+        let error = match connected(trail, backend.connection(caller, upgrade)).await {
             Ok(lease) => {
                 let attempt = Attempt {
                     upstream: Arc::clone(upstream),

@@ -10,6 +10,7 @@ use super::address::{AddressError, UpstreamAddress};
 use super::affinity::{KeyOf, StickyCookie};
 use super::condition::HealthOptions;
 use super::retries::RetryLimit;
+use crate::proxy_header::Version;
 
 /// The weight of a backend that is given none.
 const WEIGHT_DEFAULT: u32 = 1;
@@ -28,6 +29,9 @@ pub struct BackendOptions {
     pub connections_max: Option<usize>,
     /// What the cookie of a client calls it. Default: a digest of its address.
     pub id: Option<String>,
+    /// In which version of the PROXY protocol it is told who the client is, before anything else on a connection. Default:
+    /// in none.
+    pub send_proxy: Option<Version>,
 }
 
 impl FromStr for BackendOptions {
@@ -46,6 +50,7 @@ impl From<UpstreamAddress> for BackendOptions {
             backup: false,
             connections_max: None,
             id: None,
+            send_proxy: None,
         }
     }
 }

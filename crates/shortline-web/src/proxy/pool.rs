@@ -5,7 +5,8 @@
 //! In HTTP/1.1 it uses an idle connection, or opens one if there is none. An idle connection is
 //! offered first to the worker that used it last, so that its task wakes on the same thread. The
 //! place is free again when the connection is idle or closed. So no more connections are open than
-//! there are places, idle and upgraded ones included.
+//! there are places, idle and upgraded ones included. A connection that has announced a client
+//! (PROXY protocol) carries only requests that came over the same connection of that client.
 //!
 //! In HTTP/2 it is a stream of a connection with room for one. If there is none, one request at a
 //! time opens another connection, and the others wait for it. The place is free again when the
@@ -33,6 +34,7 @@ use super::http2;
 use super::options::{BackendOptions, HttpVersion, UpstreamOptions};
 use super::places::{Place, Places};
 use super::tls::{Connector, Offer};
+use crate::proxy_header::Ends;
 pub use lease::Lease;
 pub use snapshot::BackendSnapshot;
 
@@ -59,6 +61,7 @@ pub struct Backend {
     /// Whether it has chosen HTTP/1.1 where both were offered.
     prefers_http1: AtomicBool,
     places: Arc<Places>,
+    connections_max: usize,
     condition: Mutex<Condition>,
     outstanding: AtomicUsize,
     connections_total: AtomicU64,
@@ -70,6 +73,17 @@ pub struct Backend {
 struct Idle {
     lease: Lease,
     since_ns: u64,
+}
+
+/// Whose request wants a connection.
+#[derive(Clone, Copy, Debug)]
+pub struct Caller {
+    /// The worker that serves it.
+    pub worker: usize,
+    /// The client, by its name.
+    pub client: u128,
+    /// The ends of the client's connection.
+    pub ends: Ends,
 }
 
 /// A request under way at a backend, as long as this is held.
@@ -109,6 +123,7 @@ impl Backend {
             opening: tokio::sync::Mutex::default(),
             prefers_http1: AtomicBool::new(false),
             places: Places::new(connections_max),
+            connections_max,
             condition: Mutex::default(),
             outstanding: AtomicUsize::new(0),
             connections_total: AtomicU64::new(0),
@@ -118,24 +133,25 @@ impl Backend {
         })
     }
 
-    /// A connection for a request of `client`: one that is open, or a new one. An `upgrade` needs
-    /// HTTP/1.1, if the backend speaks it.
+    /// A connection for a request: one that is open, or a new one. An `upgrade` needs HTTP/1.1, if the
+    /// backend speaks it.
     ///
     /// # Errors
     /// As [`Backend::connect`], and [`ProxyError::Busy`].
     pub async fn connection(
         &self,
-        worker: usize,
-        client: u128,
+        caller: Caller,
         upgrade: bool,
     ) -> Result<Lease, ProxyError> {
-        let place = self.place(client).await?;
+        let worker = caller.worker;
+        let place = self.place(caller.client).await?;
         let offer = self.offer(upgrade);
         if offer == Offer::Http1 || self.prefers_http1.load(Ordering::Relaxed) {
-            return match self.idle_connection(worker) {
+            let announced = self.own.send_proxy.and(Some(caller.ends));
+            return match self.idle_connection(worker, announced) {
                 Some(lease) => Ok(lease.with_place(place)),
                 None => self
-                    .connect(worker, Some(place), offer)
+                    .connect(worker, Some(place), offer, announced)
                     .await
                     .map(|lease| self.noted(lease)),
             };
@@ -153,7 +169,7 @@ impl Backend {
         if let Some(stream) = self.shared_stream() {
             return Ok(Lease::http2(stream, worker, true, Some(place)));
         }
-        let lease = self.connect(worker, Some(place), offer).await?;
+        let lease = self.connect(worker, Some(place), offer, None).await?;
         if !lease.is_http2() {
             self.prefers_http1.store(true, Ordering::Relaxed);
         }
@@ -187,7 +203,11 @@ impl Backend {
                 let lease = self.stream(worker, place, self.offer(false)).await?;
                 Ok(lease.into_new())
             }
-            (_, place) => self.connect(worker, place, self.offer(true)).await,
+            (_, place) => {
+                let announced = lease.announced();
+                self.connect(worker, place, self.offer(true), announced)
+                    .await
+            }
         }
     }
 
@@ -199,6 +219,8 @@ impl Backend {
             }
             (UpstreamAddress::H2c { .. }, _) | (_, HttpVersion::Two) => Offer::Http2,
             (_, HttpVersion::One) => Offer::Http1,
+            // A connection of HTTP/2 would be for many clients.
+            _ if self.own.send_proxy.is_some() => Offer::Http1,
             (UpstreamAddress::Tls { .. }, HttpVersion::Auto) if !upgrade => Offer::Either,
             (_, HttpVersion::Auto) => Offer::Http1,
         }
@@ -213,13 +235,21 @@ impl Backend {
             })
     }
 
-    /// An idle connection that seems to be open, if there is one.
-    fn idle_connection(&self, worker: usize) -> Option<Lease> {
+    /// An idle connection that seems to be open and has announced this client, if there is one.
+    fn idle_connection(&self, worker: usize, announced: Option<Ends>) -> Option<Lease> {
         let oldest_ns = self.idle_since_ns_min();
         let mut idle = self.idle.lock();
         loop {
-            let own = idle.iter().rposition(|idle| idle.lease.worker() == worker);
-            let index = own.or(idle.len().checked_sub(1))?;
+            let of_client = |idle: &Idle| idle.lease.announced() == announced;
+            let own = |idle: &Idle| of_client(idle) && idle.lease.worker() == worker;
+            let found = idle.iter().rposition(own);
+            let Some(index) = found.or_else(|| idle.iter().rposition(of_client)) else {
+                // Those of other clients are of no use here, and a new one takes their place.
+                if self.places.taken() + idle.len() > self.connections_max && !idle.is_empty() {
+                    idle.remove(0);
+                }
+                return None;
+            };
             let Idle { lease, since_ns } = idle.remove(index);
             if since_ns >= oldest_ns && lease.is_ready() {
                 return Some(lease.again(worker));
@@ -233,19 +263,21 @@ impl Backend {
     /// # Errors
     /// [`ProxyError::Connect`], [`ProxyError::Broken`]
     pub async fn connect_to_probe(&self) -> Result<Lease, ProxyError> {
-        self.connect(usize::MAX, None, self.offer(false)).await
+        self.connect(usize::MAX, None, self.offer(false), None)
+            .await
     }
 
-    /// A new connection for the holder of `place`.
+    /// A new connection for the holder of `place`. Without a client to announce it is our own.
     async fn connect(
         &self,
         worker: usize,
         place: Option<Place>,
         offer: Offer,
+        announced: Option<Ends>,
     ) -> Result<Lease, ProxyError> {
         let time_max = self.options.connect_time_max;
         let late = |_| Err(io::ErrorKind::TimedOut.into());
-        let opened = timeout(time_max, self.open(offer)).await;
+        let opened = timeout(time_max, self.open(offer, announced)).await;
         let (stream, is_http2) = opened
             .unwrap_or_else(late)
             .map_err(|e| self.unreachable(e))?;
@@ -256,7 +288,8 @@ impl Backend {
                 .address
                 .speaks_fastcgi()
                 .then_some(&self.complaints);
-            return Lease::alone(stream, worker, place, &self.options, complaints).await;
+            let lease = Lease::alone(stream, worker, place, &self.options, complaints).await?;
+            return Ok(lease.announcing(announced));
         }
         let secure = self.tls.is_some();
         let begun = http2::Connection::begin(stream, secure, &self.options);

@@ -72,6 +72,7 @@ pub fn resolve<'a>(
         };
         route.refuse_idle_authorities()?;
         route.refuse_other_version(of_http2)?;
+        route.refuse_proxy_protocol()?;
         gates::refuse_two_of_a_backend(known.clone(), &route)?;
         gates::refuse_two_of_a_backend(resolved.iter(), &route)?;
         resolved.push(route);
@@ -153,6 +154,33 @@ impl RouteSettings {
             )),
             _ => Ok(()),
         }
+    }
+
+    /// Refuses to announce clients where a connection is for many of them, or where nobody understands it.
+    fn refuse_proxy_protocol(&self) -> Result<(), String> {
+        let options = &self.upstream;
+        let mut backends = options.backends.iter();
+        let Some(backend) = backends.find(|one| one.send_proxy.is_some()) else {
+            return Ok(());
+        };
+        let why = match &backend.address {
+            UpstreamAddress::FastCgiTcp { .. } | UpstreamAddress::FastCgiUnix(_) => {
+                "is for servers that speak HTTP; FastCGI tells the program who the client is in REMOTE_ADDR: leave it out"
+            }
+            UpstreamAddress::H2c { .. } => {
+                "a connection of HTTP/2 is for many clients, and would announce one of them: give http:// instead of \
+                 h2c://, or leave it out"
+            }
+            _ if options.http == HttpVersion::Two => {
+                "a connection of HTTP/2 is for many clients, and would announce one of them: give http = \"1\", or leave \
+                 it out"
+            }
+            _ => return Ok(()),
+        };
+        Err(format!(
+            "route {}: upstream {}: send-proxy: {why}",
+            self.label, backend.address
+        ))
     }
 
     fn refuse_idle_authorities(&self) -> Result<(), String> {

@@ -51,6 +51,22 @@ fn what_cannot_be_is_refused_in_a_line() {
             "2 is out of range: must be from 0.0 to 1.0",
         ),
         (
+            "upstream = [{ url = \"b:1\", send-proxy = \"v3\" }]",
+            "`v3` is no version of the PROXY protocol: give \"v1\" (text) or \"v2\" (binary)",
+        ),
+        (
+            "upstream = [{ url = \"h2c://b:1\", send-proxy = \"v2\" }]",
+            "upstream h2c://b:1: send-proxy: a connection of HTTP/2 is for many clients",
+        ),
+        (
+            "upstream = [{ url = \"https://b:1\", send-proxy = \"v2\" }]\nhttp = \"2\"",
+            "give http = \"1\", or leave it out",
+        ),
+        (
+            "upstream = [{ url = \"fastcgi://b:1\", send-proxy = \"v2\" }]",
+            "send-proxy: is for servers that speak HTTP",
+        ),
+        (
             "upstream = [\"b:1\"]\nsticky-cookie = \"a b\"",
             "`a b` is no name of a cookie",
         ),

@@ -1,31 +1,40 @@
-//! A new socket to a backend.
+//! A new socket to a backend. If the backend is to know the client, the first bytes announce it (PROXY protocol), before
+//! TLS.
 
 use std::io;
 
 use shortline_base::world::{self, Stream};
+use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpStream, UnixStream};
 
 use super::super::address::UpstreamAddress;
 use super::super::http2;
 use super::super::tls::Offer;
 use super::Backend;
+use crate::proxy_header::{Ends, announcement};
 
 impl Backend {
-    /// Opens a socket. The second value is whether it is HTTP/2.
-    pub(super) async fn open(&self, offer: Offer) -> io::Result<(Box<dyn Stream>, bool)> {
+    /// Opens a socket, for the client that is announced or for nobody's request. The second value is whether it is HTTP/2.
+    pub(super) async fn open(
+        &self,
+        offer: Offer,
+        announced: Option<Ends>,
+    ) -> io::Result<(Box<dyn Stream>, bool)> {
         let is_http2 = offer == Offer::Http2;
         if let UpstreamAddress::Tcp { host, port } | UpstreamAddress::H2c { host, port } =
             &self.own.address
             && let Some(connecting) = world::connect(host, *port)
         {
-            return Ok((connecting.await?, is_http2));
+            let stream = self.announce(connecting.await?, announced).await?;
+            return Ok((stream, is_http2));
         }
         Ok(match (&self.own.address, &self.tls) {
             (UpstreamAddress::Unix(path) | UpstreamAddress::FastCgiUnix(path), _) => {
-                (Box::new(UnixStream::connect(path).await?), is_http2)
+                let stream = UnixStream::connect(path).await?;
+                (Box::new(self.announce(stream, announced).await?), is_http2)
             }
             (UpstreamAddress::Tls { host, port }, Some(tls)) => {
-                let stream = self.open_tcp(host, *port).await?;
+                let stream = self.open_tcp(host, *port, announced).await?;
                 let (stream, chosen) = tls.connect(host, stream, offer).await?;
                 if is_http2 && !chosen {
                     return Err(http2::is_not_http2("its TLS does not offer it"));
@@ -40,16 +49,32 @@ impl Backend {
                 | UpstreamAddress::H2c { host, port }
                 | UpstreamAddress::FastCgiTcp { host, port },
                 _,
-            ) => (Box::new(self.open_tcp(host, *port).await?), is_http2),
+            ) => {
+                let stream = self.open_tcp(host, *port, announced).await?;
+                (Box::new(stream), is_http2)
+            }
         })
     }
 
-    async fn open_tcp(&self, host: &str, port: u16) -> io::Result<TcpStream> {
+    async fn open_tcp(
+        &self,
+        host: &str,
+        port: u16,
+        announced: Option<Ends>,
+    ) -> io::Result<TcpStream> {
         let stream = match self.at {
             Some(at) => TcpStream::connect((at, port)).await?,
             None => TcpStream::connect((host, port)).await?,
         };
         stream.set_nodelay(true)?;
+        self.announce(stream, announced).await
+    }
+
+    /// Announces the client, or that the connection is our own.
+    async fn announce<S: Stream>(&self, mut stream: S, announced: Option<Ends>) -> io::Result<S> {
+        if let Some(version) = self.own.send_proxy {
+            stream.write_all(&announcement(version, announced)).await?;
+        }
         Ok(stream)
     }
 }

@@ -19,6 +19,7 @@ use super::super::places::Place;
 use super::super::response::{BodyError, ResponseBody};
 use super::super::sender::Sender;
 use super::super::upload::RequestBody;
+use crate::proxy_header::Ends;
 
 /// How long a connection may take to become ready again after a response.
 const READY_TIME_MAX: Duration = Duration::from_secs(1);
@@ -29,6 +30,8 @@ pub struct Lease {
     /// Whether it has carried another request.
     pub reused: bool,
     worker: usize,
+    /// The client that it has announced, if it has (PROXY protocol).
+    announced: Option<Ends>,
     /// The place of the client that uses the connection. If it has all of it, the socket holds it too.
     /// Empty while idle.
     place: Arc<Mutex<Option<Place>>>,
@@ -91,6 +94,7 @@ impl Lease {
             },
             reused: false,
             worker,
+            announced: None,
             place,
         })
     }
@@ -101,6 +105,7 @@ impl Lease {
             channel: Channel::Http2(stream),
             reused,
             worker,
+            announced: None,
             place: Arc::new(Mutex::new(place)),
         }
     }
@@ -212,6 +217,16 @@ impl Lease {
             reused: false,
             ..self
         }
+    }
+
+    /// The same connection, which has announced this client.
+    pub fn announcing(self, announced: Option<Ends>) -> Self {
+        Self { announced, ..self }
+    }
+
+    /// The client that it has announced.
+    pub fn announced(&self) -> Option<Ends> {
+        self.announced
     }
 
     /// The same connection, for the holder of `place`.

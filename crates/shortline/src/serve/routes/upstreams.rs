@@ -9,6 +9,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use shortline_web::proxy::{BackendOptions, KeyOf, UpstreamAddress};
+use shortline_web::proxy_header::Version;
 
 use super::values::parsed;
 
@@ -45,11 +46,21 @@ struct Table {
     backup: Option<bool>,
     connections_max: Option<NonZeroUsize>,
     id: Option<String>,
+    send_proxy: Option<ProxyVersion>,
 }
 
 struct Address(UpstreamAddress);
 
+/// A version of the PROXY protocol.
+struct ProxyVersion(Version);
+
 impl<'de> Deserialize<'de> for Address {
+    fn deserialize<D: Deserializer<'de>>(source: D) -> Result<Self, D::Error> {
+        parsed(&String::deserialize(source)?).map(Self)
+    }
+}
+
+impl<'de> Deserialize<'de> for ProxyVersion {
     fn deserialize<D: Deserializer<'de>>(source: D) -> Result<Self, D::Error> {
         parsed(&String::deserialize(source)?).map(Self)
     }
@@ -101,6 +112,7 @@ impl Table {
             backup: self.backup.unwrap_or(given.backup),
             connections_max: self.connections_max.map(NonZeroUsize::get),
             id: self.id,
+            send_proxy: self.send_proxy.map(|version| version.0),
             ..given
         })
     }
@@ -240,7 +252,7 @@ mod tests {
     #[test]
     fn servers_are_addresses_or_tables() {
         let servers = read(
-            r#"["a:1", { url = "http://b:2", weight = 2, backup = true, connections-max = 7, id = "b" }]"#,
+            r#"["a:1", { url = "http://b:2", weight = 2, backup = true, connections-max = 7, id = "b", send-proxy = "v1" }]"#,
         );
         let servers = servers.unwrap();
         assert_eq!(servers[0], "a:1".parse().unwrap());
@@ -249,6 +261,7 @@ mod tests {
             backup: true,
             connections_max: Some(7),
             id: Some("b".to_owned()),
+            send_proxy: Some(Version::One),
             .."b:2".parse().unwrap()
         };
         assert_eq!(servers[1], expected);
@@ -271,6 +284,14 @@ mod tests {
                 "weight: 0 for all servers",
             ),
             (r#"[{ url = "a:1", id = "a;b" }]"#, "id: `a;b`"),
+            (
+                r#"[{ url = "a:1", send-proxy = true }]"#,
+                "expected a string",
+            ),
+            (
+                r#"[{ url = "a:1", send-proxy = "2" }]"#,
+                "`2` is no version of the PROXY protocol: give \"v1\"",
+            ),
             (
                 r#"[{ url = "a:1", id = "a" }, { url = "b:1", id = "a" }]"#,
                 "id: `a` appears twice",

@@ -21,6 +21,7 @@ use crate::disk::Disk;
 use crate::identity::Identity;
 use crate::ledger::{Ledger, SiteRow};
 use crate::limits::Limits;
+use crate::proxy::Caller;
 use crate::proxy_header::Ends;
 use crate::sites::{Site, SiteNumber, Sites};
 use crate::trace_context::Sampling;
@@ -152,10 +153,17 @@ impl Connection {
         }
     }
 
-    /// Both ends of the client's connection, as a backend is told.
-    pub fn announced_ends(&self) -> Ends {
-        let (client, proxy) = self.ends;
-        Ends { client, proxy }
+    /// Whose requests backends get: of this client, by its name.
+    pub fn caller(&self, client: u128) -> Caller {
+        let (from, proxy) = self.ends;
+        Caller {
+            worker: self.worker,
+            client,
+            ends: Ends {
+                client: from,
+                proxy,
+            },
+        }
     }
 }
 

@@ -1,8 +1,6 @@
 //! Where a request is answered: its site, and the rule of the site that applies. Both are found before anything else is done,
 //! and once, because a rule may change the target.
 
-use std::sync::Arc;
-
 use http::header::HeaderValue;
 use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode, Uri};
@@ -10,11 +8,14 @@ use http::{HeaderMap, Method, StatusCode, Uri};
 use crate::compress::Compress;
 use crate::context::Connection;
 use crate::files::Plan;
+use crate::identity::Identity;
 use crate::proxy::routes::Route;
 use crate::request::{self, Malformed};
+use crate::response_cache::LetIn;
 use crate::rules::auth::{Access, Auth};
+use crate::rules::forward_auth::About;
 use crate::rules::pages::Page;
-use crate::rules::{Asker, Changes, Rule, Ruled};
+use crate::rules::{Asker, Changes, Granted, Rule, Ruled};
 use crate::sites::{self, Site, SiteNumber};
 
 /// What is known of a request before it is answered.
@@ -155,29 +156,51 @@ impl Spot {
         self.answer.as_ref()
     }
 
-    /// What the rule says about a request's credentials, if it wants some, without waiting.
+    /// What the rule says about who asks, if that matters to it, without waiting.
     pub fn ask_now(&self, connection: &Connection, head: &Parts) -> Option<Access> {
-        let auth = self.auth(connection)?;
-        Some(auth.ask_now(&head.method, &head.headers))
+        let asks_server = self.rule(connection)?.forward_auth.is_some();
+        let own = self.auth(connection);
+        let own = own.map(|auth| auth.ask_now(&head.method, &head.headers));
+        match own {
+            None | Some(Access::Granted) if asks_server => Some(Access::Unchecked),
+            own => own,
+        }
     }
 
-    /// The user that asks, if the rule wants one.
+    /// How a request is let in, as far as the rule looks at that.
     ///
     /// # Errors
     /// The answer to whoever may not.
     pub async fn ask(
         &self,
         connection: &Connection,
+        identity: Option<&Identity>,
         head: &Parts,
-    ) -> Result<Option<Arc<str>>, Answer> {
-        let Some(auth) = self.auth(connection) else {
-            return Ok(None);
+    ) -> Result<Granted, Answer> {
+        let mut granted = Granted::default();
+        let Some(rule) = self.rule(connection) else {
+            return Ok(granted);
         };
-        let client = asker(connection, head).address;
-        let asked = auth.ask(client, &head.method, &head.headers).await;
-        asked
-            .map(Some)
-            .map_err(|plan| Answer::new(plan, AnswerKind::Refusal))
+        let client = asker(connection, head);
+        if let Some(auth) = &rule.auth {
+            let asked = auth.ask(client.address, &head.method, &head.headers).await;
+            let user = asked.map_err(|plan| Answer::new(plan, AnswerKind::Refusal))?;
+            granted.user = Some(user);
+        }
+        if let Some(auth) = &rule.forward_auth {
+            let about = About {
+                caller: connection.caller(client.name),
+                client: client.address,
+                peer: connection.peer,
+                secure: connection.secure,
+                certificate: connection.identity_for(self.site(connection)).map(AsRef::as_ref),
+                identity,
+                head,
+                sent: self.sent(head),
+            };
+            granted.fields = auth.ask(&about).await?;
+        }
+        Ok(granted)
     }
 
     fn auth<'a>(&self, connection: &'a Connection) -> Option<&'a Auth> {
@@ -232,13 +255,18 @@ impl Spot {
     /// Whether the rule changes fields that a backend gets.
     pub fn changes_fields(&self, connection: &Connection) -> bool {
         let rule = self.rule(connection);
-        rule.is_some_and(|rule| rule.auth.is_some() || rule.request != Changes::default())
+        rule.is_some_and(|rule| {
+            rule.auth.is_some() || rule.forward_auth.is_some() || rule.request != Changes::default()
+        })
     }
 
-    /// Makes of the fields that a backend gets what the rule says. `user` is who asks, if the rule wants to know.
-    pub fn change_fields(&self, connection: &Connection, user: Option<&str>, head: &mut Parts) {
+    /// Makes of the fields that a backend gets what the rule says, for a request that was let in so.
+    pub fn change_fields(&self, connection: &Connection, granted: &Granted, head: &mut Parts) {
         if let Some(rule) = self.rule(connection) {
-            rule.change(user, &mut head.headers);
+            rule.change(granted, &mut head.headers);
+            if rule.forward_auth.is_some() {
+                head.extensions.insert(LetIn);
+            }
         }
     }
 

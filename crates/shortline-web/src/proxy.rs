@@ -20,6 +20,7 @@
 //! | [`head`] | header fields in both directions: hop by hop, `Forwarded`, `Host` |
 //! | `upload` | the request's body on its way to the backend |
 //! | `exchange` | one request and its response: tries, times, what may be tried again |
+//! | [`fetch`] | a small answer that is held whole |
 //! | `response` | the response's body as the backend's protocol gives it |
 //! | `relay` | the response's body, between the backend and the uplink; it is compressed there if its site says so |
 //! | `trail` | what is logged of a request that no backend answered well |
@@ -41,6 +42,7 @@ mod condition;
 mod error;
 mod exchange;
 pub mod fastcgi;
+pub mod fetch;
 pub mod head;
 mod http2;
 mod options;
@@ -72,12 +74,11 @@ pub use affinity::{KeyOf, StickyCookie};
 pub use choice::Standing;
 pub use condition::HealthOptions;
 pub use options::{BackendOptions, HttpVersion, UpstreamOptions};
-pub use pool::BackendSnapshot;
-use pool::Caller;
+pub use pool::{BackendSnapshot, Caller};
 pub use relay::Relayed;
 use relay::Way;
 pub use retries::RetryLimit;
-pub use trail::{AtBackend, Trail};
+pub use trail::{Addressee, AtBackend, Trail};
 pub use tunnel::tunnel;
 pub use upload::{ContinueWanted, Http2Body, Received};
 
@@ -157,11 +158,7 @@ pub async fn ask(
     let body_bytes = body.size_hint().exact();
     let head = head::to_backend(head, body_bytes, upgrade.as_ref(), &forwarding);
     let request = Request::from_parts(head, body);
-    let caller = Caller {
-        worker: connection.worker,
-        client,
-        ends: connection.announced_ends(),
-    };
+    let caller = connection.caller(client);
     let answer = exchange::exchange(upstream, caller, wish, request, trail).await?;
     trail.is_answered();
     let coding = |status, headers: &mut HeaderMap| {

@@ -11,7 +11,7 @@
 //! No client may see what is meant for another. So these are stricter than the RFC:
 //!
 //! - A request with `Authorization` is neither answered from here nor kept. One with a cookie is only where the response says `public`
-//!   or `s-maxage`, or `Vary: Cookie`.
+//!   or `s-maxage`, or `Vary: Cookie`; so is one that another server has let in (`forward-auth`).
 //! - A response with `Set-Cookie` is never kept, and none whose freshness is only guessed.
 //! - Responses with `Vary` are told apart by all values of the fields, byte by byte.
 //! - A name has the scheme, the host, the target as sent and as rules have changed it.
@@ -33,7 +33,7 @@ use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
 
-pub use asked::Sought;
+pub use asked::{LetIn, Sought};
 pub use flights::{Flight, Turn};
 pub use recording::{Recorder, Recording};
 pub use store::Stored;
@@ -157,7 +157,7 @@ impl ResponseCache {
             Some(Known::NotKept(_)) | None => return Found::Nothing,
         };
         let stored = self.store.get(&asked.variant(&names));
-        match stored.filter(|stored| !asked.has_cookie() || stored.terms.is_for_cookies(&names)) {
+        match stored.filter(|stored| !asked.is_personal() || stored.terms.is_for_cookies(&names)) {
             None => Found::Nothing,
             Some(stored) if stored.terms.is_fresh(now) => Found::Fresh(stored),
             Some(stored) => Found::Stale(stored),

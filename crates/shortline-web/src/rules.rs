@@ -7,7 +7,7 @@
 //! | refuses | clients that are not in its networks (403) |
 //! | answers | by a redirect or a short text, and a preflight ([`cors`]) |
 //! | limits | how many requests a client makes ([`rate`]) |
-//! | lets in | users with a password ([`auth`]) |
+//! | lets in | users with a password ([`auth`]), and whom another server lets in ([`forward_auth`]) |
 //! | sends | a page in the place of an error's text ([`pages`]) |
 //! | changes | the target, the files that are tried, fields of request and response |
 //!
@@ -18,6 +18,7 @@
 pub mod auth;
 pub mod cors;
 mod fields;
+pub mod forward_auth;
 pub mod pages;
 pub mod pattern;
 pub mod rate;
@@ -41,13 +42,16 @@ use crate::compress::Compress;
 use crate::files::Plan;
 use crate::files::paths::encode_path;
 use crate::place::{Answer, AnswerKind};
+use crate::proxy::UpstreamOptions;
 use crate::proxy::head::host_name;
 use crate::proxy::routes::is_below;
+use crate::proxy::upstream::Upstream;
 use auth::Auth;
 use auth::users::Users;
 use cors::Cors;
 pub use fields::Changes;
 use fields::keep_for_backend;
+use forward_auth::ForwardAuth;
 use pages::Pages;
 use pattern::Pattern;
 use rate::Limiter;
@@ -68,6 +72,8 @@ pub struct Rule {
     pub rate: Option<Limiter>,
     /// Who may go on.
     pub auth: Option<Auth>,
+    /// The server that decides who may go on.
+    pub forward_auth: Option<ForwardAuth>,
     /// Pages in the place of errors' texts. They go before those of the site.
     pub pages: Pages,
     /// The answer, if it has one.
@@ -153,6 +159,15 @@ pub enum Ruled {
     Goes(Option<Uri>),
 }
 
+/// How a request was let in.
+#[derive(Clone, Debug, Default)]
+pub struct Granted {
+    /// Who asks, if that was checked.
+    pub user: Option<Arc<str>>,
+    /// What another server says of it, for a backend.
+    pub fields: HeaderMap,
+}
+
 /// Who asks.
 #[derive(Clone, Copy, Debug)]
 pub struct Asker {
@@ -213,6 +228,29 @@ impl Rules {
             auth.set_users(users);
         }
         Ok(())
+    }
+
+    /// Opens the servers that decide who may ask.
+    ///
+    /// # Errors
+    /// What `open` says.
+    pub fn open_servers<E>(
+        &mut self,
+        mut open: impl FnMut(&UpstreamOptions) -> Result<Arc<Upstream>, E>,
+    ) -> Result<(), E> {
+        for rule in &mut self.all {
+            if let Some(auth) = &mut rule.forward_auth {
+                let upstream = open(auth.options())?;
+                auth.set_upstream(upstream);
+            }
+        }
+        Ok(())
+    }
+
+    /// The servers that decide who may ask.
+    pub fn upstreams(&self) -> impl Iterator<Item = &Arc<Upstream>> {
+        let auths = self.all.iter().filter_map(|rule| rule.forward_auth.as_ref());
+        auths.filter_map(ForwardAuth::upstream)
     }
 
     /// A rule by its number.
@@ -301,18 +339,22 @@ impl Rule {
         }
     }
 
-    /// Changes the fields of a request for a backend. `user` is who asks, if that was checked. The client cannot take such a
-    /// field away from the backend by naming it in `Connection`.
-    pub fn change(&self, user: Option<&str>, headers: &mut HeaderMap) {
+    /// Changes the fields of a request for a backend, which was let in so. The client cannot take such a field away from the
+    /// backend by naming it in `Connection`.
+    pub fn change(&self, granted: &Granted, headers: &mut HeaderMap) {
         let names = self.request.names();
         let user_field = self.auth.as_ref().and_then(Auth::user_field);
-        let ours: Vec<&HeaderName> = names.chain(user_field).collect();
+        let copied = self.forward_auth.iter().flat_map(ForwardAuth::copied);
+        let ours: Vec<&HeaderName> = names.chain(user_field).chain(copied).collect();
         if !ours.is_empty() {
             keep_for_backend(headers, &ours);
         }
         self.request.apply(headers);
-        if let (Some(auth), Some(user)) = (&self.auth, user) {
+        if let (Some(auth), Some(user)) = (&self.auth, &granted.user) {
             auth.tell(user, headers);
+        }
+        if let Some(auth) = &self.forward_auth {
+            auth.tell(&granted.fields, headers);
         }
     }
 

@@ -25,7 +25,7 @@ use crate::log::AccessLog;
 use crate::proxy::BackendSnapshot;
 use crate::proxy::upstream::Upstream;
 use crate::proxy_header;
-use crate::sites::Sites;
+use crate::sites::{Site, Sites};
 use crate::watch::{ConnectionCounts, Registration, SWEEP_EVERY};
 use front::{Follower, Front};
 
@@ -214,12 +214,17 @@ impl Server {
 /// All upstreams, each once even if several routes share it.
 fn upstreams(sites: &Sites) -> Vec<&Arc<Upstream>> {
     let mut upstreams: Vec<&Arc<Upstream>> = Vec::new();
-    for upstream in sites.iter().flat_map(|site| site.routes.upstreams()) {
+    for upstream in sites.iter().flat_map(of_site) {
         if !upstreams.iter().any(|known| Arc::ptr_eq(known, upstream)) {
             upstreams.push(upstream);
         }
     }
     upstreams
+}
+
+/// The upstreams of a site's routes and rules.
+fn of_site(site: &Site) -> impl Iterator<Item = &Arc<Upstream>> {
+    site.routes.upstreams().chain(site.rules.upstreams())
 }
 
 /// The number of workers: one per processor.

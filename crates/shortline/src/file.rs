@@ -110,6 +110,7 @@ impl Keys for File {
         ("add_header", "`headers` of a `[[site.rule]]`"),
         ("header", "`headers` of a `[[site.rule]]`"),
         ("proxy_set_header", "`request-headers` of a `[[site.rule]]`"),
+        ("auth_request", "`forward-auth` of a `[[site.rule]]`"),
         ("expires", "`cache-control` of a `[[site.rule]]`"),
         ("cache-file-size-max", "`file-size-max` of `[cache]`"),
         ("cache-size-max", "`size-max` of `[cache]`"),

@@ -58,6 +58,13 @@ pub const CERTIFICATE_SUBJECT: HeaderName = HeaderName::from_static("x-client-ce
 /// The SHA-256 of the client's certificate.
 pub const CERTIFICATE_FINGERPRINT: HeaderName =
     HeaderName::from_static("x-client-cert-fingerprint");
+/// Those of them that name the client and what it asked for.
+pub const FORWARDED: [HeaderName; 4] = [
+    header::FORWARDED,
+    X_FORWARDED_FOR,
+    X_FORWARDED_HOST,
+    X_FORWARDED_PROTO,
+];
 /// The host for HTTP/1.0 clients that name none.
 const HOST_DEFAULT: HeaderValue = HeaderValue::from_static("localhost");
 
@@ -137,10 +144,6 @@ pub fn to_backend(
     if [Version::HTTP_2, Version::HTTP_3].contains(&head.version) {
         join_cookies(headers);
     }
-    if !forwarding.trust {
-        drop_all(headers, is_claim);
-    }
-    drop_all(headers, is_of_certificate);
     forward(headers, &host, forwarding);
     headers.insert(header::HOST, host);
     headers.remove(header::CONTENT_LENGTH);
@@ -204,7 +207,7 @@ pub fn strip(headers: &mut HeaderMap) {
 }
 
 /// Joins the pieces of a cookie into one field before they leave HTTP/2 (RFC 9113 8.2.3).
-fn join_cookies(headers: &mut HeaderMap) {
+pub fn join_cookies(headers: &mut HeaderMap) {
     let pieces = headers.get_all(header::COOKIE).iter();
     let pieces: Vec<&[u8]> = pieces.map(HeaderValue::as_bytes).collect();
     if pieces.len() > 1
@@ -232,7 +235,7 @@ fn takes_trailers(headers: &HeaderMap) -> bool {
 }
 
 /// The host that the client named: in the target (RFC 9112 3.2.2), or else in `Host`.
-fn host(uri: &Uri, headers: &HeaderMap) -> HeaderValue {
+pub fn host(uri: &Uri, headers: &HeaderMap) -> HeaderValue {
     let in_target = uri
         .authority()
         .and_then(|authority| HeaderValue::from_str(authority.as_str()).ok());
@@ -276,7 +279,12 @@ fn drop_all(headers: &mut HeaderMap, is_dropped: fn(&str, bool) -> bool) {
     }
 }
 
-fn forward(headers: &mut HeaderMap, host: &HeaderValue, forwarding: &Forwarding<'_>) {
+/// Says who the client is and what it asked for: in the place of what it says itself, or behind that if it is trusted.
+pub fn forward(headers: &mut HeaderMap, host: &HeaderValue, forwarding: &Forwarding<'_>) {
+    if !forwarding.trust {
+        drop_all(headers, is_claim);
+    }
+    drop_all(headers, is_of_certificate);
     let protocol = if forwarding.secure { "https" } else { "http" };
     let peer = forwarding.peer;
     append(headers, X_FORWARDED_FOR, &peer.to_string());

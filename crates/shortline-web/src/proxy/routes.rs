@@ -7,6 +7,8 @@
 use std::sync::Arc;
 
 use super::admission::Admission;
+use super::mirror::Mirror;
+use super::trail::Addressee;
 use super::upstream::Upstream;
 use crate::programs::Programs;
 use crate::response_cache::ResponseCache;
@@ -35,6 +37,14 @@ impl Route {
             admission: None,
             programs: None,
             cache: None,
+        }
+    }
+
+    /// As the log names it.
+    pub fn addressee(&self) -> Addressee<'_> {
+        Addressee {
+            label: &self.path,
+            upstream: &self.upstream,
         }
     }
 }

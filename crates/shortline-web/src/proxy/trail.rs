@@ -13,7 +13,7 @@ use shortline_base::clock::now_ns;
 
 use super::error::{ProxyError, with_sources};
 use super::pool::Backend;
-use super::routes::Route;
+use super::upstream::Upstream;
 use crate::identity::Identity;
 use crate::log::BackendRecord;
 
@@ -29,6 +29,15 @@ pub struct Trail {
     connected: Option<Duration>,
     /// When the head of an answer came.
     head_ns: Option<u64>,
+}
+
+/// Who was asked.
+#[derive(Clone, Copy)]
+pub struct Addressee<'a> {
+    /// What messages call it: the path of a route.
+    pub label: &'a str,
+    /// The backends.
+    pub upstream: &'a Upstream,
 }
 
 /// What is logged of a backend's part, when the head of its response is there or it was given up.
@@ -91,19 +100,19 @@ impl Trail {
     }
 
     /// Logs that there is no answer, unless that is the client's own fault.
-    pub fn log_failed(&self, route: &Route, error: &ProxyError) {
+    pub fn log_failed(&self, addressee: Addressee<'_>, error: &ProxyError) {
         let status = error.status();
         if is_backend_failure(status) {
-            self.log(route, status, &with_sources(error));
+            self.log(addressee, status, &with_sources(error));
         } else {
-            tracing::debug!("{}: {error}", route.path);
+            tracing::debug!("{}: {error}", addressee.label);
         }
     }
 
     /// Logs that the answer is a backend's own 502, 503 or 504.
-    pub fn log_passed_on(&self, route: &Route, status: StatusCode) {
+    pub fn log_passed_on(&self, addressee: Addressee<'_>, status: StatusCode) {
         if is_backend_failure(status) {
-            self.log(route, status, "the backend answers so itself");
+            self.log(addressee, status, "the backend answers so itself");
         }
     }
 
@@ -121,13 +130,13 @@ impl Trail {
         }
     }
 
-    fn log(&self, route: &Route, status: StatusCode, reason: &str) {
-        let Some(untold) = route.upstream.may_log_failure() else {
+    fn log(&self, addressee: Addressee<'_>, status: StatusCode, reason: &str) {
+        let Some(untold) = addressee.upstream.may_log_failure() else {
             return;
         };
         let backend = self.turned_to.as_ref();
         tracing::warn!(
-            route = route.path,
+            route = addressee.label,
             backend = backend.map(|(backend, _)| backend.label()),
             status = status.as_u16(),
             reason,

@@ -201,7 +201,7 @@ impl Request {
             if head.method != Method::GET {
                 return self.pass(head, body).await;
             }
-            if self.asked.has_cookie() {
+            if self.asked.is_personal() {
                 return self.fetch(stale, None, head, body).await;
             }
             match self.cache.turn(&self.asked) {

@@ -20,6 +20,7 @@ use crate::programs::{Found, Programs};
 use crate::proxy::routes::Route;
 use crate::proxy::{self, AtBackend, Proxied, ProxyError, Received, Trail};
 use crate::response_cache::Recorder;
+use crate::rules::Granted;
 use crate::rules::auth::Access;
 use crate::rules::pages::Page;
 use crate::sites::Site;
@@ -188,8 +189,8 @@ async fn at_spot(
         let unsound = pass_over(connection, &head, body).await;
         return unsound.map_or_else(|| answer.clone().into(), Decided::from);
     }
-    let user = match spot.ask(connection, &head).await {
-        Ok(user) => user,
+    let granted = match spot.ask(connection, asks.identity.as_ref(), &head).await {
+        Ok(granted) => granted,
         Err(answer) => return answer.into(),
     };
     let site = spot.site(connection);
@@ -206,8 +207,7 @@ async fn at_spot(
                 let call = programs.call(connection, &head, program, sent_target(spot, &head));
                 head.uri = with_query(target, &head.uri);
                 head.extensions.insert(call);
-                let user = user.as_deref();
-                return pass_on(connection, spot, user, asks, route, (head, body)).await;
+                return pass_on(connection, spot, &granted, asks, route, (head, body)).await;
             }
             let asked = with_target(&head, target, compress);
             let plan = files.respond(&asked, now_ns).await;
@@ -230,8 +230,7 @@ async fn at_spot(
             }
         }
         if let Some(body) = body.take() {
-            let user = user.as_deref();
-            return pass_on(connection, spot, user, asks, route, (head, body)).await;
+            return pass_on(connection, spot, &granted, asks, route, (head, body)).await;
         }
     }
     if let Some(refusal) = pass_over(connection, &head, body).await {
@@ -251,12 +250,12 @@ async fn at_spot(
 async fn pass_on(
     connection: &Arc<Connection>,
     spot: &Spot,
-    user: Option<&str>,
+    granted: &Granted,
     asks: Asks,
     route: &Route,
     (mut head, body): (Parts, Received),
 ) -> Decided {
-    spot.change_fields(connection, user, &mut head);
+    spot.change_fields(connection, granted, &mut head);
     let sent = sent_target(spot, &head).to_owned();
     cached::ask(connection, asks, route, (head, body), &sent).await
 }
@@ -300,8 +299,8 @@ pub async fn ask_backend(
     let answer = asking.await;
     let ends = answer.as_ref().is_ok_and(|proxied| proxied.body.is_none());
     match &answer {
-        Ok(proxied) => trail.log_passed_on(route, proxied.status),
-        Err(error) => trail.log_failed(route, error),
+        Ok(proxied) => trail.log_passed_on(route.addressee(), proxied.status),
+        Err(error) => trail.log_failed(route.addressee(), error),
     }
     Answer {
         answer,

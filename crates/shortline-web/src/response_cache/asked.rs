@@ -31,8 +31,12 @@ pub struct Sought {
     /// Its URL as sent, then a line with its target as rules have changed it, if they have.
     name: Box<str>,
     headers: HeaderMap,
-    has_cookie: bool,
+    is_personal: bool,
 }
+
+/// Set where another server has let a request in, by whatever it was told.
+#[derive(Clone, Copy, Debug)]
+pub struct LetIn;
 
 impl Sought {
     /// The request with this head, which a client has sent with another target perhaps. `None`: it is for its backend alone.
@@ -60,7 +64,7 @@ impl Sought {
         Some(Self {
             name: name.into(),
             headers: head.headers.clone(),
-            has_cookie: has(header::COOKIE),
+            is_personal: has(header::COOKIE) || head.extensions.get::<LetIn>().is_some(),
         })
     }
 
@@ -69,9 +73,9 @@ impl Sought {
         &self.name
     }
 
-    /// Whether it has a cookie.
-    pub fn has_cookie(&self) -> bool {
-        self.has_cookie
+    /// Whether its response may be for this client alone, unless it says `public`: it has a cookie, or was let in.
+    pub fn is_personal(&self) -> bool {
+        self.is_personal
     }
 
     /// Its name among responses that vary by these fields: with all their values, which cannot have a line feed.
@@ -150,7 +154,7 @@ mod tests {
         }
         let post = head("POST", "/", &[("host", "a")]);
         assert!(Sought::of(&post, false, "/", false).is_none());
-        assert!(asked(&[("cookie", "a=1")]).unwrap().has_cookie());
+        assert!(asked(&[("cookie", "a=1")]).unwrap().is_personal());
     }
 
     #[test]

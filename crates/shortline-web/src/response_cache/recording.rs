@@ -60,7 +60,7 @@ impl Recorder {
             self.note_not_kept(status, now);
             return None;
         };
-        if self.asked.has_cookie() && !terms.is_for_cookies(&names) {
+        if self.asked.is_personal() && !terms.is_for_cookies(&names) {
             return None;
         }
         let mut headers = headers.clone();
@@ -81,7 +81,7 @@ impl Recorder {
     /// cookies nothing about others'.
     fn note_not_kept(&self, status: StatusCode, now: SystemTime) {
         let is_usual = status.as_u16() < 500 && status != StatusCode::NOT_MODIFIED;
-        if is_usual && !self.asked.has_cookie() {
+        if is_usual && !self.asked.is_personal() {
             self.cache
                 .store
                 .note_not_kept(self.asked.name(), now + NOT_KEPT_FOR);

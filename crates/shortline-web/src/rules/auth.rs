@@ -28,6 +28,7 @@ use parking_lot::Mutex;
 use shortline_base::world::run_blocking;
 use tokio::sync::Semaphore;
 
+use super::fields::remove_alike;
 use crate::files::Plan;
 use users::Users;
 
@@ -147,13 +148,7 @@ impl Auth {
         let Some(field) = &self.user_field else {
             return;
         };
-        let is_alike = |name: &&HeaderName| {
-            name.as_str().replace('_', "-") == field.as_str().replace('_', "-")
-        };
-        let alike: Vec<HeaderName> = headers.keys().filter(is_alike).cloned().collect();
-        for name in alike {
-            headers.remove(name);
-        }
+        remove_alike(headers, field);
         // A name that is no value of a field is refused when the file is read.
         if let Ok(user) = HeaderValue::from_str(user) {
             headers.insert(field, user);

@@ -35,6 +35,16 @@ impl Changes {
     }
 }
 
+/// Removes a field in any spelling: `-` and `_` are the same to programs that read fields as variables.
+pub fn remove_alike(headers: &mut HeaderMap, field: &HeaderName) {
+    let is_alike =
+        |name: &&HeaderName| name.as_str().replace('_', "-") == field.as_str().replace('_', "-");
+    let alike: Vec<HeaderName> = headers.keys().filter(is_alike).cloned().collect();
+    for name in alike {
+        headers.remove(name);
+    }
+}
+
 /// Lets these fields get to the backend: what the client sends of them for one connection goes, and `Connection` no longer names
 /// them.
 pub fn keep_for_backend(headers: &mut HeaderMap, names: &[&HeaderName]) {

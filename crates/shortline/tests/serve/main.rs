@@ -16,6 +16,7 @@ mod damaged_files;
 mod external_account;
 mod failures;
 mod fastcgi;
+mod forward_auth;
 mod gated_routes;
 mod grpc;
 mod guards;

@@ -1,4 +1,5 @@
-//! From the settings of sites to sites that are served: folders opened, users and certificates read, or taken from who keeps them.
+//! From the settings of sites to sites that are served: folders opened, users and certificates read, or taken from who keeps them, and
+//! servers that decide who may ask.
 //!
 //! A folder of several sites is opened once, and a certificate of several is read once. With thousands of them reading
 //! is work, which all processors share.
@@ -16,7 +17,9 @@ use shortline_tls::names::Names;
 use shortline_tls::{Certificate, CertificateTable, ClientAuth, ClientAuthFiles};
 use shortline_web::files::{CacheOptions, FileCache, Files, FilesOptions};
 use shortline_web::programs::Programs;
+use shortline_web::proxy::UpstreamOptions;
 use shortline_web::proxy::routes::{Route, Routes};
+use shortline_web::proxy::upstream::Upstream;
 use shortline_web::rules::Rules;
 use shortline_web::rules::auth::users::Users;
 use shortline_web::sites::{Site, SiteCertificate, Sites};
@@ -66,6 +69,7 @@ pub fn open(settings: &[SiteSettings], around: &Around<'_>) -> Result<OpenSites,
     let mut files = Vec::new();
     let mut users = UserFiles::default();
     let mut clients = HashMap::new();
+    let mut servers = Servers::default();
     let mut sites = Vec::with_capacity(settings.len());
     for (site, routes) in settings.iter().zip(around.routes) {
         let routes = routes.map(|route| folders.with_programs(site, route))?;
@@ -75,7 +79,7 @@ pub fn open(settings: &[SiteSettings], around: &Around<'_>) -> Result<OpenSites,
             names: site.names.clone(),
             files: folders.open(site)?,
             routes,
-            rules: users.rules(site)?,
+            rules: servers.open(users.rules(site)?)?,
             pages: site.pages.clone(),
             compress: site.compress,
             certificate,
@@ -188,6 +192,31 @@ impl UserFiles {
         let users = Arc::new(users);
         self.0.insert(file.to_owned(), Arc::clone(&users));
         Ok(users)
+    }
+}
+
+/// The servers that rules ask who may ask, each opened once.
+#[derive(Default)]
+struct Servers(HashMap<String, Vec<(UpstreamOptions, Arc<Upstream>)>>);
+
+impl Servers {
+    /// The rules with their servers.
+    fn open(&mut self, mut rules: Rules) -> Result<Rules, String> {
+        rules.open_servers(|options| self.server(options))?;
+        Ok(rules)
+    }
+
+    fn server(&mut self, options: &UpstreamOptions) -> Result<Arc<Upstream>, String> {
+        let addresses = options.addresses().map(ToString::to_string);
+        let label = addresses.collect::<Vec<_>>().join(", ");
+        let open = self.0.entry(label.clone()).or_default();
+        if let Some((_, server)) = open.iter().find(|(known, _)| known == options) {
+            return Ok(Arc::clone(server));
+        }
+        let server = Upstream::open(options.clone());
+        let server = server.map_err(|error| format!("forward-auth {label}: {error}"))?;
+        open.push((options.clone(), Arc::clone(&server)));
+        Ok(server)
     }
 }
 

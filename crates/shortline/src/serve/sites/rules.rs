@@ -1,5 +1,6 @@
 //! `[[site.rule]]`: rules as the file has them.
 
+pub mod forward_auth;
 pub mod guards;
 mod values;
 
@@ -16,6 +17,7 @@ use shortline_web::compress::{Compress, is_no_transform};
 use shortline_web::rules::pages::Pages;
 use shortline_web::rules::{Changes, PathChange, Reply, Rule, When};
 
+use forward_auth::ForwardAuthKeys;
 use guards::{AuthKeys, CorsKeys, PageKeys, RateBy, RateKeys, RateText};
 use values::{Field, Location, MethodName, Prefix, RulePath, TargetTemplate, Value, WantedField};
 
@@ -53,6 +55,7 @@ pub struct RuleKeys {
     compress: Option<bool>,
     error_page: Option<PageKeys>,
     basic_auth: Option<AuthKeys>,
+    forward_auth: Option<ForwardAuthKeys>,
     cors: Option<CorsKeys>,
     #[serde(deserialize_with = "some_from_text")]
     rate: Option<RateText>,
@@ -92,6 +95,12 @@ impl RuleKeys {
                     .to_owned(),
             );
         }
+        if self.forward_auth.as_ref().is_some_and(ForwardAuthKeys::is_told) && !has_routes {
+            return Err(
+                "forward-auth.copy-headers: the site has no route to a backend: leave it out"
+                    .to_owned(),
+            );
+        }
         if self.try_files.is_some() && !has_files {
             return Err("try-files: the site has no files: give it a root".to_owned());
         }
@@ -119,6 +128,11 @@ impl RuleKeys {
                 .basic_auth
                 .as_ref()
                 .map(AuthKeys::resolve)
+                .transpose()?,
+            forward_auth: self
+                .forward_auth
+                .as_ref()
+                .map(ForwardAuthKeys::resolve)
                 .transpose()?,
             pages: match &self.error_page {
                 Some(keys) => guards::pages(keys, has_files)?,
@@ -227,7 +241,7 @@ impl RuleKeys {
         match *self == match_only {
             true => Err(
                 "does nothing: give it redirect, respond, rewrite, strip-prefix, try-files, cache-control, compress, \
-                 error-page, basic-auth, cors, rate, headers, request-headers, allow or deny"
+                 error-page, basic-auth, forward-auth, cors, rate, headers, request-headers, allow or deny"
                     .to_owned(),
             ),
             false => Ok(()),
@@ -260,6 +274,7 @@ impl RuleKeys {
             (self.try_files.is_some(), "try-files"),
             (self.compress.is_some(), "compress"),
             (self.basic_auth.is_some(), "basic-auth"),
+            (self.forward_auth.is_some(), "forward-auth"),
             (
                 self.request_headers != ChangeKeys::default(),
                 "request-headers",

@@ -31,6 +31,7 @@ mod ledger;
 mod limits;
 mod log;
 mod outgoing;
+pub mod pace;
 mod place;
 mod plaintext;
 pub mod programs;

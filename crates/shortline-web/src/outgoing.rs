@@ -1,7 +1,7 @@
 //! A response on its way out. It waits for a grant, reads as much as was granted, and hands it to
 //! the protocol above, one chunk per grant. HTTP/1.1, HTTP/2 and HTTP/3 share this code, and so do files
 //! and the responses of backends. For a backend's response, a grant is asked only for the bytes
-//! that have arrived.
+//! that have arrived. One whose bandwidth is limited asks for none before its time ([`crate::pace`]).
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -17,6 +17,7 @@ use shortline_link::{Grant, JobHandle};
 
 use crate::account::Account;
 use crate::files::{KERNEL_COPY_BYTES_MIN, KernelCopy, OpenFile, PlanBody, Segment};
+use crate::pace::{Bandwidth, Paced};
 use crate::proxy::Relayed;
 
 /// The most bytes read at a time from a file that is not in memory, and written at a time by a response that is not
@@ -61,14 +62,31 @@ pub struct Outgoing {
     /// Bytes read ahead from the first segment's file.
     ahead: Bytes,
     reading: Option<Pin<Box<dyn Future<Output = io::Result<Bytes>> + Send>>>,
+    /// When its next bytes may leave, if its bandwidth is limited.
+    pace: Option<Box<Paced>>,
     /// Counts and logs the response when this is dropped.
     pub account: Account,
 }
 
 impl Outgoing {
     /// A response with this content. `job` is its turn.
-    pub fn new(job: JobHandle, content: Content, framing: Framing, account: Account) -> Self {
+    pub fn new(
+        mut job: JobHandle,
+        content: Content,
+        framing: Framing,
+        bandwidth: Option<Bandwidth>,
+        account: Account,
+    ) -> Self {
+        let pace = bandwidth.map(|bandwidth| Box::new(Paced::new(bandwidth)));
+        let most = |pace: &Paced| u64::from(pace.piece_bytes());
+        if let Some(pace) = &pace
+            && content.bytes().is_none_or(|bytes| bytes > most(pace))
+        {
+            // It was perhaps granted more than it may send at once.
+            job.decline();
+        }
         Self {
+            pace,
             job,
             grant: None,
             remaining_bytes: content.bytes(),
@@ -102,7 +120,11 @@ impl Outgoing {
             return Poll::Ready(Ok(None));
         }
         let overhead = self.framing.head_bytes + self.framing.chunk_bytes;
-        let mut bytes_max = u32::MAX;
+        let mut bytes_max = match &mut self.pace {
+            None => u32::MAX,
+            Some(pace) if self.grant.is_some() => pace.piece_bytes(),
+            Some(pace) => ready!(pace.poll_due(context)),
+        };
         if let Content::Relayed(relayed) = &mut self.content {
             // The head may leave before its body has arrived.
             let at_hand = match self.framing.head_bytes {
@@ -112,10 +134,10 @@ impl Outgoing {
             let Some(at_hand) = at_hand else {
                 return Poll::Ready(Ok(None));
             };
-            bytes_max = u32::try_from(at_hand).unwrap_or(u32::MAX);
-            if self.grant.is_none() {
-                self.job.offer(bytes_max.saturating_add(overhead));
-            }
+            bytes_max = bytes_max.min(u32::try_from(at_hand).unwrap_or(u32::MAX));
+        }
+        if bytes_max < u32::MAX && self.grant.is_none() {
+            self.job.offer(bytes_max.saturating_add(overhead));
         }
         let grant = match self.grant {
             Some(grant) => grant,
@@ -197,6 +219,9 @@ impl Outgoing {
     fn hand_over(&mut self, body_bytes: u32) {
         let head_bytes = std::mem::take(&mut self.framing.head_bytes);
         self.grant = None;
+        if let Some(pace) = &mut self.pace {
+            pace.leave(body_bytes);
+        }
         self.complete = match &mut self.remaining_bytes {
             Some(remaining_bytes) => {
                 *remaining_bytes -= u64::from(body_bytes);

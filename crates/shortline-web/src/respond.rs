@@ -196,7 +196,8 @@ impl Undecided {
             decided = Plan::text(StatusCode::SERVICE_UNAVAILABLE, &method).into();
             JobHandle::unscheduled()
         });
-        if job.is_scheduled() {
+        // What is held back says nothing about the order.
+        if job.is_scheduled() && decided.bandwidth.is_none() {
             let bytes = body_bytes.map(|bytes| bytes + u64::from(framing.head_bytes));
             account.enters_link(client, bytes);
         }
@@ -205,7 +206,7 @@ impl Undecided {
         Started {
             status: decided.status,
             headers: decided.headers,
-            outgoing: Outgoing::new(job, decided.content, framing, account),
+            outgoing: Outgoing::new(job, decided.content, framing, decided.bandwidth, account),
             tunnel: decided.tunnel,
         }
     }

@@ -6,7 +6,7 @@
 //! | is applied | if it is the first that matches, in the order of the file; no other is |
 //! | refuses | clients that are not in its networks (403) |
 //! | answers | by a redirect or a short text, and a preflight ([`cors`]) |
-//! | limits | how many requests a client makes ([`rate`]) |
+//! | limits | how many requests a client makes ([`rate`]); a response's bandwidth ([`crate::pace`]) |
 //! | lets in | users with a password ([`auth`]), and whom another server lets in ([`forward_auth`]) |
 //! | sends | a page in the place of an error's text ([`pages`]) |
 //! | changes | the target, the files that are tried, fields of request and response |
@@ -41,6 +41,7 @@ use shortline_tls::names;
 use crate::compress::Compress;
 use crate::files::Plan;
 use crate::files::paths::encode_path;
+use crate::pace::Bandwidth;
 use crate::place::{Answer, AnswerKind};
 use crate::proxy::UpstreamOptions;
 use crate::proxy::head::host_name;
@@ -82,6 +83,8 @@ pub struct Rule {
     pub path: Option<PathChange>,
     /// Targets of files that are tried in this order, before a route.
     pub try_files: Vec<Template>,
+    /// The most bandwidth that a response gets.
+    pub bandwidth: Option<Bandwidth>,
     /// What is compressed on the fly. `None`: as the site says.
     pub compress: Option<Compress>,
     /// Changes of the request's fields, for backends.

@@ -379,3 +379,45 @@ fn a_connection_is_gone_when_nobody_holds_it_any_more() {
     assert_eq!(actions.unwrap().gone, [bed.id]);
     assert_eq!(bed.queue.connections.len(), 0);
 }
+
+/// A response whose bandwidth is limited does not ask before its time. Until then the link is full with others, and when it asks it
+/// has the turn that it would have had.
+#[test]
+fn a_response_that_is_held_back_leaves_the_link_to_others() {
+    const EVERY: u64 = SECOND / 10;
+    let mut bed = Bed::of(LinkMode::Paced);
+    let held_back = bed.submit(Length::Known(100_000), SECOND);
+    let other = bed.large(SECOND);
+    let (mut now_ns, mut due_ns) = (SECOND, SECOND);
+    let mut grants = [0_u64, 0];
+    while now_ns < 2 * SECOND {
+        let asks = now_ns >= due_ns;
+        if asks {
+            bed.queue.want(held_back, None, now_ns);
+        }
+        let wait_ns = bed.dispatch(now_ns);
+        for (index, id) in [held_back, other].into_iter().enumerate() {
+            let Some(bytes) = bed.queue.take_grant(id) else {
+                continue;
+            };
+            grants[index] += 1;
+            bed.queue.hand_over(id, bytes);
+            if id == held_back {
+                due_ns = now_ns + EVERY;
+            } else {
+                assert!(!asks || due_ns > now_ns, "the smaller one goes first");
+                bed.queue.want(id, None, now_ns);
+            }
+        }
+        bed.written(now_ns);
+        now_ns += wait_ns.unwrap_or(1).max(1);
+    }
+    assert_eq!(grants[0], 10);
+    // A second of 8 Mbit/s.
+    let grants = grants[0] + grants[1];
+    let full = SECOND / 1000 / CHARGE;
+    assert!(
+        (full - 2..=full + 4).contains(&grants),
+        "{grants} grants, {full} fill the link"
+    );
+}

@@ -15,6 +15,7 @@ use crate::context::Connection;
 use crate::files::{Plan, PlanBody, RequestHead};
 use crate::identity::Identity;
 use crate::outgoing::Content;
+use crate::pace::Bandwidth;
 use crate::place::{self, AnswerKind, Place, Spot};
 use crate::programs::{Found, Programs};
 use crate::proxy::routes::Route;
@@ -32,6 +33,8 @@ pub struct Decided {
     pub headers: HeaderMap,
     pub content: Content,
     pub tunnel: Option<Box<Tunnel>>,
+    /// The most bandwidth it gets, if that is limited.
+    pub bandwidth: Option<Bandwidth>,
     /// A backend's part in it, if one was asked.
     pub at_backend: Option<AtBackend>,
     /// Whether a page may stand for it: it is this server's own, and nobody asked for it.
@@ -405,6 +408,7 @@ impl Decided {
     /// With what its site and rule say in each response.
     fn at(mut self, connection: &Connection, spot: &Spot) -> Self {
         spot.complete(connection, &mut self.headers);
+        self.bandwidth = spot.rule(connection).and_then(|rule| rule.bandwidth);
         self
     }
 
@@ -422,6 +426,7 @@ impl Decided {
                     idle_time_max: route.upstream.options.tunnel_idle_time_max,
                 })
             }),
+            bandwidth: None,
             at_backend: None,
             is_own: false,
         }
@@ -444,6 +449,7 @@ impl From<Plan> for Decided {
             headers: plan.headers,
             content: plan.body.into(),
             tunnel: None,
+            bandwidth: None,
             at_backend: None,
             is_own: true,
         }

@@ -5,6 +5,7 @@
 mod admin;
 mod announced;
 mod bad_requests;
+mod bandwidth;
 mod browser;
 mod certificates;
 mod certified;

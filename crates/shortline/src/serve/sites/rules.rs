@@ -12,8 +12,10 @@ use http::header::{CACHE_CONTROL, CONTENT_ENCODING};
 use serde::Deserialize;
 use shortline_daemon::keys::{all_from_text, some_from_text};
 use shortline_sched::Network;
+use shortline_sched::units::{Rate, Size};
 use shortline_tls::names::Pattern;
 use shortline_web::compress::{Compress, is_no_transform};
+use shortline_web::pace::Bandwidth;
 use shortline_web::rules::pages::Pages;
 use shortline_web::rules::{Changes, PathChange, Reply, Rule, When};
 
@@ -62,6 +64,8 @@ pub struct RuleKeys {
     rate_burst: Option<NonZeroU32>,
     #[serde(deserialize_with = "some_from_text")]
     rate_by: Option<RateBy>,
+    bandwidth_max: Option<Rate>,
+    bandwidth_after: Option<Size>,
     headers: ChangeKeys,
     request_headers: ChangeKeys,
 }
@@ -146,6 +150,7 @@ impl RuleKeys {
                 .flatten()
                 .map(|target| target.0.clone())
                 .collect(),
+            bandwidth: self.bandwidth()?,
             compress: self.compress(&response)?,
             request: self.request_headers.changes(),
             response,
@@ -205,6 +210,20 @@ impl RuleKeys {
         }
     }
 
+    fn bandwidth(&self) -> Result<Option<Bandwidth>, String> {
+        match (self.bandwidth_max, self.bandwidth_after) {
+            (Some(rate), after) => Ok(Some(Bandwidth {
+                rate,
+                after_bytes: after.map_or(0, Size::bytes),
+            })),
+            (None, Some(_)) => Err(
+                "bandwidth-after: belongs to a limit: add it, such as bandwidth-max = \"1mbit\""
+                    .to_owned(),
+            ),
+            (None, None) => Ok(None),
+        }
+    }
+
     /// Whether responses are compressed on the fly. What the rule says of them may forbid it.
     fn compress(&self, response: &Changes) -> Result<Option<Compress>, String> {
         let sets = response.set.iter().chain(&response.add);
@@ -241,7 +260,7 @@ impl RuleKeys {
         match *self == match_only {
             true => Err(
                 "does nothing: give it redirect, respond, rewrite, strip-prefix, try-files, cache-control, compress, \
-                 error-page, basic-auth, forward-auth, cors, rate, headers, request-headers, allow or deny"
+                 error-page, basic-auth, forward-auth, cors, rate, bandwidth-max, headers, request-headers, allow or deny"
                     .to_owned(),
             ),
             false => Ok(()),

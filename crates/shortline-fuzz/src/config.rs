@@ -19,6 +19,7 @@ mod serve {
         pub mod cache;
         pub mod fastcgi;
         pub mod keys;
+        pub mod mirror;
         mod upstreams;
         mod values;
     }

@@ -193,7 +193,9 @@ impl Spot {
                 client: client.address,
                 peer: connection.peer,
                 secure: connection.secure,
-                certificate: connection.identity_for(self.site(connection)).map(AsRef::as_ref),
+                certificate: connection
+                    .identity_for(self.site(connection))
+                    .map(AsRef::as_ref),
                 identity,
                 head,
                 sent: self.sent(head),

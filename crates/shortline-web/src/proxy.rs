@@ -19,6 +19,7 @@
 //! | `tls` | which certificate a backend may show |
 //! | [`head`] | header fields in both directions: hop by hop, `Forwarded`, `Host` |
 //! | `upload` | the request's body on its way to the backend |
+//! | [`mirror`] | copies of requests for another server |
 //! | `exchange` | one request and its response: tries, times, what may be tried again |
 //! | [`fetch`] | a small answer that is held whole |
 //! | `response` | the response's body as the backend's protocol gives it |
@@ -45,6 +46,7 @@ pub mod fastcgi;
 pub mod fetch;
 pub mod head;
 mod http2;
+pub mod mirror;
 mod options;
 mod places;
 mod pool;
@@ -151,14 +153,17 @@ pub async fn ask(
     let method = head.method.clone();
     let upgrade = head::upgrade_asked(&head);
     let body = RequestBody::new(body, &head, &held, &upstream.options)?;
-    let body = match upstream.options.speak_fastcgi() {
+    let mut body = match upstream.options.speak_fastcgi() {
         true => measured(body, upstream).await?,
         false => body,
     };
     let body_bytes = body.size_hint().exact();
     let head = head::to_backend(head, body_bytes, upgrade.as_ref(), &forwarding);
-    let request = Request::from_parts(head, body);
     let caller = connection.caller(client);
+    if let Some(mirror) = &route.mirror {
+        body.copy_to(mirror.begin(caller, &head, body_bytes));
+    }
+    let request = Request::from_parts(head, body);
     let answer = exchange::exchange(upstream, caller, wish, request, trail).await?;
     trail.is_answered();
     let coding = |status, headers: &mut HeaderMap| {

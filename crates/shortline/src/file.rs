@@ -110,6 +110,7 @@ impl Keys for File {
         ("add_header", "`headers` of a `[[site.rule]]`"),
         ("header", "`headers` of a `[[site.rule]]`"),
         ("proxy_set_header", "`request-headers` of a `[[site.rule]]`"),
+        ("mirror_request_body", "`mirror` of a `[[route]]`"),
         ("limit_rate", "`bandwidth-max` of a `[[site.rule]]`"),
         ("limit_rate_after", "`bandwidth-after` of a `[[site.rule]]`"),
         ("auth_request", "`forward-auth` of a `[[site.rule]]`"),

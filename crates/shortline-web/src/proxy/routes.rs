@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::admission::Admission;
 use super::mirror::Mirror;
-use super::trail::Addressee;
+use super::trail::Asked;
 use super::upstream::Upstream;
 use crate::programs::Programs;
 use crate::response_cache::ResponseCache;
@@ -26,6 +26,8 @@ pub struct Route {
     pub programs: Option<Arc<Programs>>,
     /// What is kept of its responses, if it is to be.
     pub cache: Option<Arc<ResponseCache>>,
+    /// Where its requests are copied to, if they are.
+    pub mirror: Option<Arc<Mirror>>,
 }
 
 impl Route {
@@ -37,6 +39,7 @@ impl Route {
             admission: None,
             programs: None,
             cache: None,
+            mirror: None,
         }
     }
 
@@ -74,9 +77,12 @@ impl Routes {
         changed.map(Self)
     }
 
-    /// The upstream of each route.
+    /// The upstream of each route, and those that requests are copied to.
     pub fn upstreams(&self) -> impl Iterator<Item = &Arc<Upstream>> {
-        self.0.iter().map(|route| &route.upstream)
+        self.0.iter().flat_map(|route| {
+            let mirror = route.mirror.as_ref().map(|mirror| mirror.upstream());
+            std::iter::once(&route.upstream).chain(mirror)
+        })
     }
 }
 

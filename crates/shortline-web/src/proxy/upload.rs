@@ -28,6 +28,7 @@ use tokio::sync::Notify;
 
 use super::admission::{Held, Side};
 use super::error::{ProxyError, UploadError};
+use super::mirror::Copying;
 use super::options::UpstreamOptions;
 use crate::trailers::Condemned;
 use progress::Phase;
@@ -110,6 +111,8 @@ pub struct RequestBody {
     held: Held,
     waits_for_client: bool,
     said_continue: bool,
+    /// A copy that is made of it.
+    copying: Option<Box<Copying>>,
 }
 
 impl RequestBody {
@@ -155,6 +158,7 @@ impl RequestBody {
             held: held.clone(),
             waits_for_client: false,
             said_continue: !expects,
+            copying: None,
         })
     }
 
@@ -194,16 +198,52 @@ impl RequestBody {
 
     /// No body.
     pub fn none() -> Self {
+        Self::whole(Bytes::new())
+    }
+
+    /// This body.
+    pub fn whole(body: Bytes) -> Self {
+        let bytes = body.len() as u64;
+        let (phase, pieces) = match bytes {
+            0 => (Phase::Ended, None),
+            _ => (Phase::Open, Some(body)),
+        };
+        let source = pieces.map(|piece| {
+            Received::Whole(Whole {
+                pieces: [piece].into(),
+                counted_bytes: 0,
+                all_bytes: Arc::default(),
+            })
+        });
         Self {
             again: VecDeque::new(),
-            source: None,
-            length: Some(0),
-            left_bytes_max: 0,
-            bytes_max: 0,
-            upload: Upload::new(Phase::Ended),
+            source,
+            length: Some(bytes),
+            left_bytes_max: bytes,
+            bytes_max: bytes,
+            upload: Upload::new(phase),
             held: Held::new(None),
             waits_for_client: false,
             said_continue: true,
+            copying: None,
+        }
+    }
+
+    /// Copies it, if it is to be. A request without a body is copied at once.
+    pub fn copy_to(&mut self, copying: Option<Copying>) {
+        match copying {
+            Some(copying) if self.length == Some(0) => copying.send(),
+            copying => self.copying = copying.map(Box::new),
+        }
+    }
+
+    /// What was read goes into the copy, too.
+    fn copy(&mut self, piece: Option<&[u8]>) {
+        let copying = self.copying.take();
+        match (copying, piece) {
+            (Some(copying), None) => copying.send(),
+            (Some(copying), Some(piece)) => self.copying = copying.push(piece).map(Box::new),
+            (None, _) => {}
         }
     }
 
@@ -257,6 +297,9 @@ impl RequestBody {
                 match self.left_bytes_max.checked_sub(bytes) {
                     Some(left) => {
                         self.left_bytes_max = left;
+                        if let Some(piece) = frame.data_ref() {
+                            self.copy(Some(piece));
+                        }
                         Ok(frame)
                     }
                     None => Err(UploadError::TooLarge {
@@ -267,6 +310,7 @@ impl RequestBody {
             Some(Err(error)) => Err(error),
             None => {
                 self.upload.end(Phase::Ended);
+                self.copy(None);
                 return None;
             }
         };
@@ -274,6 +318,7 @@ impl RequestBody {
             self.upload.end(Phase::Failed(error.clone()));
         } else if self.is_end_stream() {
             self.upload.end(Phase::Ended);
+            self.copy(None);
         }
         Some(polled)
     }
@@ -354,5 +399,8 @@ impl Drop for Whole {
 impl Drop for RequestBody {
     fn drop(&mut self) {
         self.wait_for_client(false);
+        if let Some(copying) = self.copying.take() {
+            copying.is_dropped();
+        }
     }
 }

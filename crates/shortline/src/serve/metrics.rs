@@ -1,5 +1,7 @@
 //! The server's state as Prometheus text.
 
+mod mirrors;
+
 use std::fmt::Display;
 
 use shortline_link::{Discovered, LinkSnapshot, SIZE_CLASSES};
@@ -39,6 +41,7 @@ pub fn render(status: &Status) -> String {
     responses(&mut page, &status.server.responses);
     comparison(&mut page, status.comparison.as_ref());
     caches(&mut page, &status.caches);
+    mirrors::render(&mut page, &status.mirrors);
     gates(&mut page, &status.gates);
     certificates(&mut page, &status.certificates);
     page.finish()

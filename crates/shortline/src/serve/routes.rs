@@ -7,20 +7,23 @@ pub mod cache;
 pub mod fastcgi;
 mod gates;
 pub mod keys;
+pub mod mirror;
 #[cfg(test)]
 mod tests;
 mod upstreams;
 mod values;
 
 use shortline_tls::names::Pattern;
+use shortline_web::proxy::mirror::MirrorOptions;
 use shortline_web::proxy::{HttpVersion, UpstreamAddress, UpstreamOptions};
 use shortline_web::response_cache::ResponseCacheOptions;
 
 use crate::gate::settings::RouteGate;
 use cache::CacheTable;
 use fastcgi::{FastCgiKeys, ProgramSettings};
-pub use gates::{CacheStatus, GateStatus, OpenRoutes};
+pub use gates::{CacheStatus, GateStatus, MirrorStatus, OpenRoutes};
 use keys::RouteKeys;
+use mirror::MirrorKeys;
 
 /// A route as it is used.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,6 +38,8 @@ pub struct RouteSettings {
     programs: Option<ProgramSettings>,
     /// What is kept of its responses, if it is to be.
     cache: Option<ResponseCacheOptions>,
+    /// Where its requests are copied to, if they are.
+    mirror: Option<MirrorOptions>,
 }
 
 /// The routes of a site. Those of other sites are `known`.
@@ -60,6 +65,7 @@ pub fn resolve<'a>(
         let of_http2 = keys.of_http2();
         keys.refuse_idle()
             .map_err(|why| format!("route {label}: {why}"))?;
+        let mirror = mirror(&keys).map_err(|why| format!("route {label}: {why}"))?;
         let route = RouteSettings {
             gate: gate
                 .map(|options| RouteGate::resolve(&label, options))
@@ -68,6 +74,7 @@ pub fn resolve<'a>(
             label,
             programs,
             cache: keys.cache.clone().map(CacheTable::resolve),
+            mirror,
             upstream: keys.options(),
         };
         route.refuse_idle_authorities()?;
@@ -97,6 +104,16 @@ fn programs(keys: &RouteKeys, label: &str) -> Result<Option<ProgramSettings>, St
              or leave it out"
         )),
         (false, None) => Ok(None),
+    }
+}
+
+/// Where its requests are copied to, if they are.
+fn mirror(keys: &RouteKeys) -> Result<Option<MirrorOptions>, String> {
+    match &keys.mirror {
+        Some(_) if keys.speaks_fastcgi() => {
+            Err("mirror: copies are of HTTP, and the servers speak FastCGI: leave it out".to_owned())
+        }
+        mirror => mirror.as_ref().map(MirrorKeys::resolve).transpose(),
     }
 }
 

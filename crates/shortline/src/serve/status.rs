@@ -7,7 +7,7 @@ use shortline_web::comparison::Figures;
 use shortline_web::server::ServerSnapshot;
 
 use super::certificates::CertificatesStatus;
-use super::routes::{CacheStatus, GateStatus};
+use super::routes::{CacheStatus, GateStatus, MirrorStatus};
 use super::{metrics, page};
 use crate::history::History;
 use shortline_daemon::admin::{Asker, Later, Page, Pages};
@@ -29,6 +29,8 @@ pub struct Status {
     pub comparison: Option<Figures>,
     /// The caches of routes.
     pub caches: Vec<CacheStatus>,
+    /// The copies of routes' requests.
+    pub mirrors: Vec<MirrorStatus>,
     /// The gates before routes.
     pub gates: Vec<GateStatus>,
     /// The certificates that are served.

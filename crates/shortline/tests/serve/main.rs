@@ -28,8 +28,9 @@ mod http2;
 #[cfg(feature = "http3")]
 mod http3;
 mod malformed;
-mod ocsp;
+mod mirror;
 mod nginx;
+mod ocsp;
 mod on_demand;
 mod order;
 mod page;

@@ -13,6 +13,7 @@ use shortline_gate::http::GateAdmission;
 use shortline_gate::{Gate, GateSnapshot};
 use shortline_web::proxy::UpstreamAddress;
 use shortline_web::proxy::admission::Admission;
+use shortline_web::proxy::mirror::{Mirror, MirrorSnapshot};
 use shortline_web::proxy::routes::{Route, Routes};
 use shortline_web::proxy::upstream::Upstream;
 use shortline_web::response_cache::{ResponseCache, ResponseCacheOptions, ResponseCacheSnapshot};
@@ -29,6 +30,7 @@ pub struct OpenRoutes {
     pub routes: Vec<Routes>,
     gates: Vec<OpenGate>,
     caches: Vec<OpenCache>,
+    mirrors: Vec<(String, Arc<Mirror>)>,
 }
 
 /// The cache of a route at one moment.
@@ -39,6 +41,16 @@ pub struct CacheStatus {
     /// Its state.
     #[serde(flatten)]
     pub state: ResponseCacheSnapshot,
+}
+
+/// The copies of a route's requests at one moment.
+#[derive(Clone, Debug, Serialize)]
+pub struct MirrorStatus {
+    /// The route: its path, behind the name of its site if that has one.
+    pub route: String,
+    /// Their state.
+    #[serde(flatten)]
+    pub state: MirrorSnapshot,
 }
 
 /// The cache of a route, which a reload keeps if its settings stay.
@@ -99,6 +111,7 @@ impl OpenRoutes {
         let upstream = Upstream::open(route.upstream.clone())
             .map_err(|error| format!("route {}: {error}", route.label))?;
         Ok(Route {
+            mirror: self.mirror(route)?,
             admission: gate
                 .map(|gate| self.admission(route, gate, before))
                 .transpose()?,
@@ -131,6 +144,28 @@ impl OpenRoutes {
             cache: Arc::clone(&cache),
         });
         cache
+    }
+
+    fn mirror(&mut self, route: &RouteSettings) -> Result<Option<Arc<Mirror>>, String> {
+        let Some(options) = &route.mirror else {
+            return Ok(None);
+        };
+        let mirror = Mirror::open(options.clone());
+        let mirror = mirror.map_err(|error| format!("route {}: mirror: {error}", route.label))?;
+        self.mirrors
+            .push((route.label.clone(), Arc::clone(&mirror)));
+        Ok(Some(mirror))
+    }
+
+    /// The state of its mirrors now.
+    pub fn mirrors(&self) -> Vec<MirrorStatus> {
+        let mirrors = self.mirrors.iter();
+        mirrors
+            .map(|(route, mirror)| MirrorStatus {
+                route: route.clone(),
+                state: mirror.snapshot(),
+            })
+            .collect()
     }
 
     /// The state of its caches now.

@@ -13,6 +13,7 @@ use shortline_web::proxy::{
 use super::super::super::gate::options::GateOptions;
 use super::cache::CacheTable;
 use super::fastcgi::FastCgiKeys;
+use super::mirror::MirrorKeys;
 use super::upstreams::{CookieName, HashBy, Share, Upstreams};
 use super::values::{HeadSize, HealthPath, HttpKey, RoutePath, Time};
 
@@ -54,6 +55,7 @@ pub struct RouteKeys {
     trust_forwarded: Option<bool>,
     pub(super) fastcgi: Option<FastCgiKeys>,
     pub(super) cache: Option<CacheTable>,
+    pub(super) mirror: Option<MirrorKeys>,
     pub(super) gate: Option<Box<GateOptions>>,
 }
 

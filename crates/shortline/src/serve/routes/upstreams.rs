@@ -49,7 +49,9 @@ struct Table {
     send_proxy: Option<ProxyVersion>,
 }
 
-struct Address(UpstreamAddress);
+/// Where a server is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Address(pub UpstreamAddress);
 
 /// A version of the PROXY protocol.
 struct ProxyVersion(Version);

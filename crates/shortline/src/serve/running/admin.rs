@@ -63,9 +63,9 @@ impl Running {
         self.server.compare().map_err(CommandError::failure)?;
         let of_routes = move || {
             let routes = routes.lock();
-            (routes.caches(), routes.gates())
+            (routes.caches(), routes.mirrors(), routes.gates())
         };
-        let told = move |(caches, gates), certificates| Status {
+        let told = move |(caches, mirrors, gates), certificates| Status {
             version: env!("CARGO_PKG_VERSION"),
             uptime_seconds: started.elapsed().as_secs_f64(),
             listen: listens.lock().clone(),
@@ -73,6 +73,7 @@ impl Running {
             server: server.snapshot(),
             comparison: server.comparison(),
             caches,
+            mirrors,
             gates,
             certificates,
             access_log_dropped_total: log.lock().dropped_total(),

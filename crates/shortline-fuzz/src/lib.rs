@@ -13,6 +13,7 @@
 mod authority;
 mod chunks;
 mod config;
+mod dns;
 mod fastcgi;
 mod forwarded;
 mod guards;
@@ -40,6 +41,7 @@ pub const TARGETS: &[(&str, Entry)] = &[
     ("chunks", chunks::body),
     ("conditional", requests::conditional),
     ("config", config::file),
+    ("dns", dns::answer),
     ("distribution", simulations::distribution),
     ("clients", simulations::client_class),
     ("encoding", requests::encoding),

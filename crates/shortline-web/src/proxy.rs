@@ -10,6 +10,7 @@
 //! | `affinity` | what ties a request to one of them |
 //! | `condition` | which of them are up |
 //! | `resolve` | the addresses of hosts with a name |
+//! | [`service`] | the servers that DNS names (SRV) |
 //! | `retries` | how often a second one is asked |
 //! | `pool` | connections to one backend, kept alive |
 //! | `http2` | requests as streams of a connection in HTTP/2 |
@@ -56,6 +57,7 @@ mod response;
 mod retries;
 pub mod routes;
 mod sender;
+pub mod service;
 mod tls;
 mod trail;
 mod tunnel;
@@ -71,7 +73,7 @@ use http_body::Body;
 use hyper::upgrade::Upgraded;
 use shortline_tls::ClientIdentity;
 
-pub use address::{AddressError, UpstreamAddress};
+pub use address::{AddressError, Scheme, Service, UpstreamAddress};
 pub use affinity::{KeyOf, StickyCookie};
 pub use choice::Standing;
 pub use condition::HealthOptions;

@@ -252,7 +252,10 @@ impl Rules {
 
     /// The servers that decide who may ask.
     pub fn upstreams(&self) -> impl Iterator<Item = &Arc<Upstream>> {
-        let auths = self.all.iter().filter_map(|rule| rule.forward_auth.as_ref());
+        let auths = self
+            .all
+            .iter()
+            .filter_map(|rule| rule.forward_auth.as_ref());
         auths.filter_map(ForwardAuth::upstream)
     }
 

@@ -1,6 +1,7 @@
 //! Where a backend is: `host:port`, `https://host:port` if it speaks TLS, `h2c://host:port` if it speaks
 //! HTTP/2 without TLS, or `unix:/path` for a socket in the file system; `fastcgi://host:port` or
-//! `fastcgi:///path` if it speaks FastCGI.
+//! `fastcgi:///path` if it speaks FastCGI. `srv+http://name`, `srv+https://name` and `srv+h2c://name` are as many servers as DNS
+//! names (SRV).
 
 use std::fmt;
 use std::path::PathBuf;
@@ -41,6 +42,40 @@ pub enum UpstreamAddress {
     },
     /// A socket in the file system where FastCGI is spoken.
     FastCgiUnix(PathBuf),
+    /// Servers that DNS names.
+    Service(Service),
+}
+
+/// Servers that DNS names by SRV records, and how they are spoken to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Service {
+    /// The name of the records, such as `_http._tcp.example.org`.
+    pub name: String,
+    /// What is spoken there.
+    pub scheme: Scheme,
+}
+
+/// What is spoken at the servers of a service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheme {
+    /// HTTP/1.1.
+    Http,
+    /// HTTP over TLS.
+    Https,
+    /// HTTP/2 without TLS.
+    H2c,
+}
+
+impl Service {
+    /// One of its servers.
+    pub fn server(&self, host: &str, port: u16) -> UpstreamAddress {
+        let host = host.to_owned();
+        match self.scheme {
+            Scheme::Http => UpstreamAddress::Tcp { host, port },
+            Scheme::Https => UpstreamAddress::Tls { host, port },
+            Scheme::H2c => UpstreamAddress::H2c { host, port },
+        }
+    }
 }
 
 impl UpstreamAddress {
@@ -48,14 +83,32 @@ impl UpstreamAddress {
     pub fn speaks_fastcgi(&self) -> bool {
         matches!(self, Self::FastCgiTcp { .. } | Self::FastCgiUnix(_))
     }
+
+    /// Whether TLS is spoken there.
+    pub fn has_tls(&self) -> bool {
+        match self {
+            Self::Tls { .. } => true,
+            Self::Service(service) => service.scheme == Scheme::Https,
+            _ => false,
+        }
+    }
+
+    /// Whether HTTP/2 is spoken there without TLS.
+    pub fn is_h2c(&self) -> bool {
+        match self {
+            Self::H2c { .. } => true,
+            Self::Service(service) => service.scheme == Scheme::H2c,
+            _ => false,
+        }
+    }
 }
 
 /// A text that is no backend's address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "upstream `{text}`: {problem}; give host:port such as 127.0.0.1:9000, https://app:443, \
-     h2c://127.0.0.1:50051, unix:/run/app.sock, or for FastCGI fastcgi:///run/php.sock or \
-     fastcgi://127.0.0.1:9000"
+     h2c://127.0.0.1:50051, unix:/run/app.sock, srv+http://_http._tcp.example.org, or for FastCGI \
+     fastcgi:///run/php.sock or fastcgi://127.0.0.1:9000"
 )]
 pub struct AddressError {
     text: String,
@@ -70,7 +123,7 @@ impl UpstreamAddress {
             | Self::Tls { host, .. }
             | Self::H2c { host, .. }
             | Self::FastCgiTcp { host, .. } => Some(host),
-            Self::Unix(_) | Self::FastCgiUnix(_) => None,
+            Self::Unix(_) | Self::FastCgiUnix(_) | Self::Service(_) => None,
         }
     }
 }
@@ -100,6 +153,9 @@ fn parse(text: &str) -> Result<UpstreamAddress, &'static str> {
     {
         return Ok(UpstreamAddress::FastCgiUnix(path.into()));
     }
+    if let Some(service) = text.strip_prefix("srv+") {
+        return parse_service(service).map(UpstreamAddress::Service);
+    }
     let (scheme, address) = ["https://", "h2c://", "fastcgi://", "http://"]
         .into_iter()
         .find_map(|scheme| Some((scheme, text.strip_prefix(scheme)?)))
@@ -128,6 +184,31 @@ fn parse(text: &str) -> Result<UpstreamAddress, &'static str> {
     }
 }
 
+fn parse_service(text: &str) -> Result<Service, &'static str> {
+    let schemes = [
+        ("http://", Scheme::Http),
+        ("https://", Scheme::Https),
+        ("h2c://", Scheme::H2c),
+    ];
+    let mut schemes = schemes.into_iter();
+    let found = schemes.find_map(|(prefix, scheme)| Some((text.strip_prefix(prefix)?, scheme)));
+    let (name, scheme) = found.ok_or("srv+ is for http://, https:// and h2c://")?;
+    let name = name.strip_suffix('/').unwrap_or(name);
+    let name = name.strip_suffix('.').unwrap_or(name);
+    let of_label = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    let is_label = |label: &str| (1..=63).contains(&label.len()) && label.bytes().all(of_label);
+    if name.contains(':') {
+        return Err("the records of the name have the port");
+    }
+    match name.len() <= 253 && name.split('.').all(is_label) {
+        true => Ok(Service {
+            name: name.to_ascii_lowercase(),
+            scheme,
+        }),
+        false => Err("no name of DNS"),
+    }
+}
+
 impl fmt::Display for UpstreamAddress {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -146,6 +227,14 @@ impl fmt::Display for UpstreamAddress {
                 write_authority(formatter, host, *port)
             }
             Self::FastCgiUnix(path) => write!(formatter, "fastcgi://{}", path.display()),
+            Self::Service(service) => {
+                let scheme = match service.scheme {
+                    Scheme::Http => "http",
+                    Scheme::Https => "https",
+                    Scheme::H2c => "h2c",
+                };
+                write!(formatter, "srv+{scheme}://{}", service.name)
+            }
         }
     }
 }
@@ -176,6 +265,12 @@ mod tests {
             ("fastcgi://[::1]:9000", "fastcgi://[::1]:9000"),
             ("fastcgi://php:9000/", "fastcgi://php:9000"),
             ("fastcgi:///run/php.sock", "fastcgi:///run/php.sock"),
+            (
+                "srv+http://_http._tcp.Example.org./",
+                "srv+http://_http._tcp.example.org",
+            ),
+            ("srv+https://app", "srv+https://app"),
+            ("srv+h2c://_grpc._tcp.a", "srv+h2c://_grpc._tcp.a"),
         ] {
             let address: UpstreamAddress = text.parse().unwrap();
             assert_eq!(address.to_string(), written);
@@ -198,6 +293,13 @@ mod tests {
             "fastcgi:///",
             "fastcgi://php:9000/path",
             "user@app:80",
+            "srv+app",
+            "srv+fastcgi://app",
+            "srv+http://",
+            "srv+http://app:80",
+            "srv+http://a..b",
+            "srv+http://a b",
+            "srv+http://a/b",
             "http://app:80/path",
             "a b:80",
         ] {

@@ -2,8 +2,8 @@
 //! I/O.
 //!
 //! 1. Backends that work go before those that are doubtful, and among these the others before those for
-//!    need only (`backup`). A backend that was tried, whose health check fails or whose weight is 0 is not
-//!    asked.
+//!    need only (`backup`), and these by their ranks (priorities of SRV). A backend that was tried, whose health
+//!    check fails or whose weight is 0 is not asked.
 //! 2. A request that names its backend ([`Wish::backend`]) gets it if that one works.
 //! 3. A request with a key gets the backend with the highest score for it (weighted rendezvous hashing:
 //!    Thaler and Ravishankar 1998, Schindelhauer and Schomaker 2005). If a backend goes, only its keys move.
@@ -52,6 +52,8 @@ pub struct Candidate {
     pub standing: Standing,
     /// Whether it is asked only if no other works.
     pub backup: bool,
+    /// Among equals in that, it is asked only if none of a smaller rank works.
+    pub rank: u16,
     /// Its weight now, in parts of [`ONE`]. With 0 it gets only requests that name it.
     pub weight: u64,
     /// Requests under way at it.
@@ -91,7 +93,7 @@ pub fn choose(candidates: &[Candidate], wish: Wish, turns: &mut Turns) -> Option
     {
         return Some(at);
     }
-    let rank = |one: &Candidate| (one.standing, one.backup);
+    let rank = |one: &Candidate| (one.standing, one.backup, one.rank);
     let may_be_asked =
         |one: &&Candidate| !one.tried && one.weight > 0 && one.standing < Standing::Down;
     let best = candidates.iter().filter(may_be_asked).map(rank).min()?;
@@ -178,6 +180,7 @@ mod tests {
             tried: false,
             standing: Standing::Up,
             backup: false,
+            rank: 0,
             weight: weight * ONE,
             outstanding: 0,
         }

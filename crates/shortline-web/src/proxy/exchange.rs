@@ -69,6 +69,7 @@ pub async fn exchange(
     let mut tried = Vec::new();
     let mut failure = ProxyError::NoneUp;
     upstream.has_request();
+    upstream.knows_backends().await;
     while let Some(backend) = &upstream.pick(&tried, wish) {
         if !tried.is_empty() {
             if !upstream.may_retry() {

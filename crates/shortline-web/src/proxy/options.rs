@@ -1,12 +1,13 @@
 //! What an operator configures about backends and the exchanges with them.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
 use http::uri::PathAndQuery;
 
-use super::address::{AddressError, UpstreamAddress};
+use super::address::{AddressError, Service, UpstreamAddress};
 use super::affinity::{KeyOf, StickyCookie};
 use super::condition::HealthOptions;
 use super::retries::RetryLimit;
@@ -29,9 +30,20 @@ pub struct BackendOptions {
     pub connections_max: Option<usize>,
     /// What the cookie of a client calls it. Default: a digest of its address.
     pub id: Option<String>,
+    /// Among servers of a service: it is asked only if none of a smaller rank works. Default: 0.
+    pub rank: u16,
+    /// The service that it was found by, if it was (SRV).
+    pub service: Option<Service>,
     /// In which version of the PROXY protocol it is told who the client is, before anything else on a connection. Default:
     /// in none.
     pub send_proxy: Option<Version>,
+}
+
+impl BackendOptions {
+    /// Whether it is a service, whose servers are looked up.
+    pub fn is_service(&self) -> bool {
+        matches!(self.address, UpstreamAddress::Service(_))
+    }
 }
 
 impl FromStr for BackendOptions {
@@ -50,6 +62,8 @@ impl From<UpstreamAddress> for BackendOptions {
             backup: false,
             connections_max: None,
             id: None,
+            rank: 0,
+            service: None,
             send_proxy: None,
         }
     }
@@ -79,8 +93,10 @@ pub struct UpstreamOptions {
     /// How many requests may be tried at another backend.
     pub retries: RetryLimit,
     /// How often hosts with a name are looked up; each of their addresses is then a backend. Default:
-    /// for each new connection, as one backend.
+    /// for each new connection, as one backend. Of a service, the longest time between two lookups. Default: 5 min.
     pub resolve_every: Option<Duration>,
+    /// The name servers that are asked for services. Default: those of the system.
+    pub name_servers: Vec<SocketAddr>,
     /// The file (PEM) of the authorities that sign the certificates of TLS backends. `None`: those
     /// of the system. Default: none.
     pub authorities: Option<PathBuf>,
@@ -155,6 +171,7 @@ impl Default for UpstreamOptions {
             sticky_cookie: None,
             retries: RetryLimit::default(),
             resolve_every: None,
+            name_servers: Vec::new(),
             authorities: None,
             http: HttpVersion::Auto,
             streams_max: 100,

@@ -25,7 +25,7 @@ use parking_lot::Mutex;
 use shortline_base::clock::now_ns;
 use tokio::time::timeout;
 
-use super::address::UpstreamAddress;
+use super::address::{Service, UpstreamAddress};
 use super::choice::{Candidate, ONE, name_of};
 use super::condition::{Change, Condition};
 use super::error::ProxyError;
@@ -138,11 +138,7 @@ impl Backend {
     ///
     /// # Errors
     /// As [`Backend::connect`], and [`ProxyError::Busy`].
-    pub async fn connection(
-        &self,
-        caller: Caller,
-        upgrade: bool,
-    ) -> Result<Lease, ProxyError> {
+    pub async fn connection(&self, caller: Caller, upgrade: bool) -> Result<Lease, ProxyError> {
         let worker = caller.worker;
         let place = self.place(caller.client).await?;
         let offer = self.offer(upgrade);
@@ -383,6 +379,11 @@ impl Backend {
         self.own == *own
     }
 
+    /// Whether it is one of the servers of this service.
+    pub fn is_of(&self, service: &Service) -> bool {
+        self.own.service.as_ref() == Some(service)
+    }
+
     /// The address of its host, if that is a backend of its own.
     pub fn at(&self) -> Option<IpAddr> {
         self.at
@@ -445,6 +446,7 @@ impl Backend {
             tried,
             standing: condition.standing(now_ns),
             backup: self.own.backup,
+            rank: self.own.rank,
             weight: condition.weight(
                 u64::from(self.own.weight) * ONE,
                 now_ns,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::admission::Admission;
 use super::mirror::Mirror;
-use super::trail::Asked;
+use super::trail::Addressee;
 use super::upstream::Upstream;
 use crate::programs::Programs;
 use crate::response_cache::ResponseCache;

@@ -2,7 +2,8 @@
 //! which of them work.
 
 use std::net::IpAddr;
-use std::sync::atomic::AtomicUsize;
+use std::pin::pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -10,7 +11,8 @@ use http::header::{self, HeaderValue};
 use http::uri::{PathAndQuery, Uri};
 use http::{HeaderMap, Request};
 use parking_lot::{Mutex, RwLock};
-use tokio::time::Instant;
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout};
 
 use super::address::UpstreamAddress;
 use super::choice::{Turns, Wish, choose};
@@ -38,6 +40,9 @@ pub struct Upstream {
     retries: Mutex<Retries>,
     buffered_bytes: Arc<AtomicUsize>,
     failures: Mutex<Throttle>,
+    /// Services that were not looked up yet, and who waits for that.
+    unknown_services: AtomicUsize,
+    looked_up: Notify,
 }
 
 impl Upstream {
@@ -49,17 +54,20 @@ impl Upstream {
     pub fn open(options: UpstreamOptions) -> Result<Arc<Self>, TlsError> {
         let upstream = Self::new(options)?;
         tokio::spawn(keep(Arc::downgrade(&upstream)));
+        upstream.look_up_services();
         Ok(upstream)
     }
 
     fn new(options: UpstreamOptions) -> Result<Arc<Self>, TlsError> {
         let options = Arc::new(options);
-        let has_tls = |address| matches!(address, &UpstreamAddress::Tls { .. });
-        let tls = options.addresses().any(has_tls);
+        let tls = options.addresses().any(UpstreamAddress::has_tls);
         let tls = tls.then(|| Connector::new(options.authorities.as_deref()));
         let tls = tls.transpose()?;
-        let backends = options.backends.iter().cloned();
+        let backends = options.backends.iter().filter(|own| !own.is_service());
+        let backends = backends.cloned();
         let backends = backends.map(|own| Backend::new(own, None, tls.clone(), &options));
+        let services = options.backends.iter().filter(|own| own.is_service());
+        let services = services.count();
         Ok(Arc::new(Self {
             backends: RwLock::new(backends.collect()),
             options,
@@ -68,6 +76,8 @@ impl Upstream {
             retries: Mutex::default(),
             buffered_bytes: Arc::default(),
             failures: Mutex::default(),
+            unknown_services: AtomicUsize::new(services),
+            looked_up: Notify::new(),
         }))
     }
 
@@ -130,6 +140,49 @@ impl Upstream {
         backends.extend(new);
     }
 
+    /// Makes servers of a service backends, and those alone. Those that stay are kept. Must be called inside a runtime.
+    pub fn set_servers(&self, own: &BackendOptions, servers: Vec<BackendOptions>) {
+        let UpstreamAddress::Service(service) = &own.address else {
+            return;
+        };
+        let mut backends = self.backends.write();
+        let is_known = |server: &BackendOptions| backends.iter().any(|one| one.is(server));
+        let new: Vec<_> = servers.iter().filter(|server| !is_known(server)).collect();
+        let new: Vec<_> = new
+            .into_iter()
+            .map(|server| Backend::new(server.clone(), None, self.tls.clone(), &self.options))
+            .collect();
+        backends.retain(|one| !one.is_of(service) || servers.iter().any(|server| one.is(server)));
+        new.iter().for_each(|backend| self.check(backend));
+        backends.extend(new);
+    }
+
+    /// Notes that a service was looked up for the first time, successfully or not.
+    pub fn has_looked_up(&self) {
+        let less = |left: usize| left.checked_sub(1);
+        let order = Ordering::Relaxed;
+        let _ = self.unknown_services.fetch_update(order, order, less);
+        self.looked_up.notify_waiters();
+    }
+
+    /// Waits until there is a backend, or all services were looked up once.
+    pub async fn knows_backends(&self) {
+        while self.unknown_services.load(Ordering::Relaxed) > 0 {
+            let mut looked_up = pin!(self.looked_up.notified());
+            looked_up.as_mut().enable();
+            let is_unknown = self.unknown_services.load(Ordering::Relaxed) > 0;
+            if !is_unknown || !self.backends.read().is_empty() {
+                return;
+            }
+            if timeout(self.options.connect_time_max, looked_up)
+                .await
+                .is_err()
+            {
+                return;
+            }
+        }
+    }
+
     /// Begins the health check of a backend, if there is one.
     fn check(&self, backend: &Arc<Backend>) {
         if let Some(path) = &self.options.health_path {
@@ -175,7 +228,7 @@ async fn probe(backend: Weak<Backend>, path: PathAndQuery, every: Duration) {
         let Some(backend) = backend.upgrade() else {
             return;
         };
-        let health = tokio::time::timeout(every, health(&backend, &path)).await;
+        let health = timeout(every, health(&backend, &path)).await;
         let late = |_| Err(format!("no answer within {} s", every.as_secs_f64()));
         backend.probed(health.unwrap_or_else(late));
     }

@@ -11,7 +11,7 @@ use shortline_gate::http::{HttpConfig, HttpError, HttpRelay};
 use shortline_link::LinkConfig;
 use shortline_tls::Certificate;
 use shortline_web::Limits;
-use shortline_web::proxy::{BackendOptions, UpstreamOptions};
+use shortline_web::proxy::{BackendOptions, UpstreamAddress, UpstreamOptions};
 use shortline_web::server::ALPN;
 use tokio::net::TcpListener;
 
@@ -97,6 +97,12 @@ fn http_upstream(settings: &Settings) -> Result<UpstreamOptions, CommandError> {
         return Err(CommandError::usage(format!(
             "upstream {backend}: FastCGI needs the folder of its programs: give it a [[route]] of `shortline serve`, \
              which may have a gate"
+        )));
+    }
+    let mut addresses = backends.iter().map(|backend| &backend.address);
+    if let Some(service) = addresses.find(|one| matches!(one, UpstreamAddress::Service(_))) {
+        return Err(CommandError::usage(format!(
+            "upstream {service}: a service that is looked up needs a [[route]] of `shortline serve`, which may have a gate"
         )));
     }
     Ok(UpstreamOptions {

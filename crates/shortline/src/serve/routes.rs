@@ -15,7 +15,7 @@ mod values;
 
 use shortline_tls::names::Pattern;
 use shortline_web::proxy::mirror::MirrorOptions;
-use shortline_web::proxy::{HttpVersion, UpstreamAddress, UpstreamOptions};
+use shortline_web::proxy::{BackendOptions, HttpVersion, UpstreamAddress, UpstreamOptions};
 use shortline_web::response_cache::ResponseCacheOptions;
 
 use crate::gate::settings::RouteGate;
@@ -80,6 +80,7 @@ pub fn resolve<'a>(
         route.refuse_idle_authorities()?;
         route.refuse_other_version(of_http2)?;
         route.refuse_proxy_protocol()?;
+        route.refuse_unsure_services()?;
         gates::refuse_two_of_a_backend(known.clone(), &route)?;
         gates::refuse_two_of_a_backend(resolved.iter(), &route)?;
         resolved.push(route);
@@ -110,9 +111,9 @@ fn programs(keys: &RouteKeys, label: &str) -> Result<Option<ProgramSettings>, St
 /// Where its requests are copied to, if they are.
 fn mirror(keys: &RouteKeys) -> Result<Option<MirrorOptions>, String> {
     match &keys.mirror {
-        Some(_) if keys.speaks_fastcgi() => {
-            Err("mirror: copies are of HTTP, and the servers speak FastCGI: leave it out".to_owned())
-        }
+        Some(_) if keys.speaks_fastcgi() => Err(
+            "mirror: copies are of HTTP, and the servers speak FastCGI: leave it out".to_owned(),
+        ),
         mirror => mirror.as_ref().map(MirrorKeys::resolve).transpose(),
     }
 }
@@ -144,7 +145,7 @@ impl RouteSettings {
         let options = &self.upstream;
         let mut backends = options.addresses();
         if options.http == HttpVersion::One
-            && let Some(other) = backends.find(|one| matches!(one, UpstreamAddress::H2c { .. }))
+            && let Some(other) = backends.find(|one| one.is_h2c())
         {
             return Err(format!(
                 "route {}: http: \"1\" contradicts upstream {other}, which is HTTP/2: give http:// \
@@ -158,16 +159,30 @@ impl RouteSettings {
                 self.label
             ));
         }
-        let has_http2 = |address: &UpstreamAddress| match address {
-            UpstreamAddress::H2c { .. } => true,
-            UpstreamAddress::Tls { .. } => options.http != HttpVersion::One,
-            _ => options.http == HttpVersion::Two,
+        let has_http2 = |address: &UpstreamAddress| {
+            let may = address.has_tls() && options.http != HttpVersion::One;
+            address.is_h2c() || may || options.http == HttpVersion::Two
         };
         match of_http2 {
             Some(key) if !options.addresses().any(has_http2) => Err(format!(
                 "route {}: {key}: is for servers with HTTP/2: give upstream = [\"h2c://host:port\"] or \
                  http = \"2\", or leave it out",
                 self.label
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses to trust names of DNS, which can be forged, as far as any authority signs certificates for them.
+    fn refuse_unsure_services(&self) -> Result<(), String> {
+        let options = &self.upstream;
+        let mut backends = options.backends.iter();
+        let unsure = |one: &&BackendOptions| one.is_service() && one.address.has_tls();
+        match backends.find(unsure) {
+            Some(service) if options.authorities.is_none() => Err(format!(
+                "route {}: upstream {}: the names of its servers come from DNS, and who forges them has a certificate for a \
+                 name of his own: give upstream-ca, the authorities that sign your servers' certificates alone",
+                self.label, service.address
             )),
             _ => Ok(()),
         }
@@ -181,10 +196,10 @@ impl RouteSettings {
             return Ok(());
         };
         let why = match &backend.address {
-            UpstreamAddress::FastCgiTcp { .. } | UpstreamAddress::FastCgiUnix(_) => {
+            address if address.speaks_fastcgi() => {
                 "is for servers that speak HTTP; FastCGI tells the program who the client is in REMOTE_ADDR: leave it out"
             }
-            UpstreamAddress::H2c { .. } => {
+            address if address.is_h2c() => {
                 "a connection of HTTP/2 is for many clients, and would announce one of them: give http:// instead of \
                  h2c://, or leave it out"
             }
@@ -201,7 +216,7 @@ impl RouteSettings {
     }
 
     fn refuse_idle_authorities(&self) -> Result<(), String> {
-        let has_tls = |backend: &UpstreamAddress| matches!(backend, UpstreamAddress::Tls { .. });
+        let has_tls = UpstreamAddress::has_tls;
         if self.upstream.authorities.is_some() && !self.upstream.addresses().any(has_tls) {
             return Err(format!(
                 "route {}: upstream-ca: is for servers with TLS: give upstream = \

@@ -46,6 +46,7 @@ mod seeing;
 mod send_proxy;
 mod servers;
 mod service;
+mod services;
 mod signals;
 mod sites;
 #[cfg(feature = "otel")]

@@ -44,6 +44,9 @@ impl Backend {
             (UpstreamAddress::Tls { .. }, None) => {
                 return Err(io::Error::other("TLS was not set up"));
             }
+            (UpstreamAddress::Service(_), _) => {
+                return Err(io::Error::other("its servers were not looked up"));
+            }
             (
                 UpstreamAddress::Tcp { host, port }
                 | UpstreamAddress::H2c { host, port }

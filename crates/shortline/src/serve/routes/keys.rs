@@ -5,9 +5,10 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 
 use serde::Deserialize;
+use shortline_daemon::keys::all_from_text;
 use shortline_sched::units::Size;
 use shortline_web::proxy::{
-    HealthOptions, RetryLimit, StickyCookie, UpstreamAddress, UpstreamOptions,
+    BackendOptions, HealthOptions, RetryLimit, StickyCookie, UpstreamAddress, UpstreamOptions,
 };
 
 use super::super::super::gate::options::GateOptions;
@@ -15,7 +16,7 @@ use super::cache::CacheTable;
 use super::fastcgi::FastCgiKeys;
 use super::mirror::MirrorKeys;
 use super::upstreams::{CookieName, HashBy, Share, Upstreams};
-use super::values::{HeadSize, HealthPath, HttpKey, RoutePath, Time};
+use super::values::{HeadSize, HealthPath, HttpKey, NameServer, RoutePath, Time};
 
 /// A route as the file has it.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -52,6 +53,8 @@ pub struct RouteKeys {
     retries_share_max: Option<Share>,
     retries_min: Option<u32>,
     resolve_every: Option<Time>,
+    #[serde(default, deserialize_with = "all_from_text")]
+    dns_servers: Option<Vec<NameServer>>,
     trust_forwarded: Option<bool>,
     pub(super) fastcgi: Option<FastCgiKeys>,
     pub(super) cache: Option<CacheTable>,
@@ -101,7 +104,32 @@ impl RouteKeys {
                     .to_owned(),
             );
         }
-        if self.resolve_every.is_some() && !self.addresses().any(has_host_name) {
+        let has_services = self.upstream.0.iter().any(BackendOptions::is_service);
+        if self.dns_servers.is_some() && !has_services {
+            return Err(
+                "dns-servers: are asked for services: give upstream = [\"srv+http://_http._tcp.example.org\"], or \
+                 leave it out"
+                    .to_owned(),
+            );
+        }
+        if self.dns_servers.as_ref().is_some_and(Vec::is_empty) {
+            return Err(
+                "dns-servers: names none: give one such as \"10.0.0.2\", or leave it out"
+                    .to_owned(),
+            );
+        }
+        if self
+            .upstream
+            .0
+            .iter()
+            .any(|one| one.is_service() && one.id.is_some())
+        {
+            return Err(
+                "upstream: id: is for one server, and a service may have many: leave it out"
+                    .to_owned(),
+            );
+        }
+        if self.resolve_every.is_some() && !has_services && !self.addresses().any(has_host_name) {
             return Err(
                 "resolve-every: is for hosts with a name: give upstream = [\"app.internal:9000\"], or leave \
                  it out"
@@ -156,6 +184,12 @@ impl RouteKeys {
             hash_by: self.hash_by.map(|by| by.0),
             sticky_cookie: self.sticky_cookie.map(|name| StickyCookie(name.0)),
             resolve_every: self.resolve_every.map(|time| time.0),
+            name_servers: self
+                .dns_servers
+                .iter()
+                .flatten()
+                .map(|server| server.0)
+                .collect(),
             authorities: self.upstream_ca,
             http: self.http.map_or(defaults.http, |http| http.0),
             streams_max: count(self.streams_max, defaults.streams_max),

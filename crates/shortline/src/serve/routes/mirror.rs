@@ -47,7 +47,12 @@ impl MirrorKeys {
                 "mirror: {address} speaks FastCGI, and copies are of HTTP: give http:// or leave it out"
             ));
         }
-        if table.ca.is_some() && !matches!(address, UpstreamAddress::Tls { .. }) {
+        if let UpstreamAddress::Service(_) = address {
+            return Err(format!(
+                "mirror: {address}: copies go to one server: give its host:port"
+            ));
+        }
+        if table.ca.is_some() && !address.has_tls() {
             return Err(
                 "mirror.ca: is for a server with TLS: give https://host:port, or leave it out"
                     .to_owned(),

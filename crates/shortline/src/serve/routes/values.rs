@@ -1,6 +1,7 @@
 //! Values of a route that are read from text.
 
 use std::fmt;
+use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -60,6 +61,22 @@ impl FromStr for HttpKey {
             "auto" => HttpVersion::Auto,
             _ => return Err(ValueError::Http(text.to_owned())),
         }))
+    }
+}
+
+/// Where a name server is: an address, at port 53 unless it says another.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NameServer(pub SocketAddr);
+
+impl FromStr for NameServer {
+    type Err = ValueError;
+
+    fn from_str(text: &str) -> Result<Self, ValueError> {
+        let alone = || text.parse().map(|ip: IpAddr| SocketAddr::new(ip, 53));
+        let address = text.parse().or_else(|_| alone());
+        address
+            .map(Self)
+            .map_err(|_| ValueError::NameServer(text.escape_debug().to_string()))
     }
 }
 
@@ -141,6 +158,9 @@ pub enum ValueError {
     /// Not a version of HTTP.
     #[error("`{0}` is no version of HTTP: give \"1\", \"2\" or \"auto\"")]
     Http(String),
+    /// Not an address.
+    #[error("`{0}` is no address of a name server: give one such as 10.0.0.2 or 10.0.0.2:5353")]
+    NameServer(String),
     /// A time of 0.
     #[error("must be more than 0, such as 5s")]
     NoTime,

@@ -93,26 +93,7 @@ impl RuleKeys {
         self.refuse_nothing()?;
         self.refuse_contradictions()?;
         self.refuse_hosts(site_names)?;
-        if self.basic_auth.as_ref().is_some_and(AuthKeys::is_told) && !has_routes {
-            return Err(
-                "basic-auth.user-header: the site has no route to a backend: leave it out"
-                    .to_owned(),
-            );
-        }
-        if self.forward_auth.as_ref().is_some_and(ForwardAuthKeys::is_told) && !has_routes {
-            return Err(
-                "forward-auth.copy-headers: the site has no route to a backend: leave it out"
-                    .to_owned(),
-            );
-        }
-        if self.try_files.is_some() && !has_files {
-            return Err("try-files: the site has no files: give it a root".to_owned());
-        }
-        if self.request_headers != ChangeKeys::default() && !has_routes {
-            return Err(
-                "request-headers: the site has no route to a backend: leave it out".to_owned(),
-            );
-        }
+        self.refuse_idle(has_files, has_routes)?;
         let mut response = self.headers.changes();
         if let Some(value) = &self.cache_control {
             response.set.push((CACHE_CONTROL, value.0.clone()));
@@ -282,6 +263,28 @@ impl RuleKeys {
             Some(host) => Err(format!(
                 "host: the site does not answer for {host}: add it to the site's names, or leave it out"
             )),
+        }
+    }
+
+    /// Refuses what is for files or backends of a site that has none.
+    fn refuse_idle(&self, has_files: bool, has_routes: bool) -> Result<(), String> {
+        let by_user = self.basic_auth.as_ref().is_some_and(AuthKeys::is_told);
+        let by_server = self.forward_auth.as_ref();
+        let by_server = by_server.is_some_and(ForwardAuthKeys::is_told);
+        let fields = self.request_headers != ChangeKeys::default();
+        let for_backends = [
+            (by_user, "basic-auth.user-header"),
+            (by_server, "forward-auth.copy-headers"),
+            (fields, "request-headers"),
+        ];
+        match for_backends.iter().find(|(is_given, _)| *is_given) {
+            Some((_, key)) if !has_routes => Err(format!(
+                "{key}: the site has no route to a backend: leave it out"
+            )),
+            _ if self.try_files.is_some() && !has_files => {
+                Err("try-files: the site has no files: give it a root".to_owned())
+            }
+            _ => Ok(()),
         }
     }
 

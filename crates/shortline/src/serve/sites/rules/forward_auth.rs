@@ -55,8 +55,7 @@ impl ForwardAuthKeys {
     /// # Errors
     /// A key that is of no use, or a value that cannot be.
     pub fn resolve(&self) -> Result<ForwardAuth, String> {
-        let is_tls = matches!(self.url.address, UpstreamAddress::Tls { .. });
-        if self.ca.is_some() && !is_tls {
+        if self.ca.is_some() && !self.url.address.has_tls() {
             return Err(
                 "forward-auth.ca: is for a server with TLS: give an https:// URL, or leave it out"
                     .to_owned(),
@@ -150,12 +149,20 @@ mod tests {
     fn a_url_says_where_the_server_is_and_what_is_asked_for() {
         for (text, address, host, target) in [
             ("http://auth", "auth:80", "auth", "/"),
-            ("https://auth/check?x=1", "https://auth:443", "auth", "/check?x=1"),
+            (
+                "https://auth/check?x=1",
+                "https://auth:443",
+                "auth",
+                "/check?x=1",
+            ),
             ("http://[::1]:4180/a", "[::1]:4180", "[::1]:4180", "/a"),
         ] {
             let url: ServerUrl = text.parse().unwrap();
             assert_eq!(url.address.to_string(), address);
-            assert_eq!((url.host.to_str().unwrap(), url.target.as_str()), (host, target));
+            assert_eq!(
+                (url.host.to_str().unwrap(), url.target.as_str()),
+                (host, target)
+            );
         }
         for text in [
             "",
@@ -168,7 +175,10 @@ mod tests {
             "http://",
         ] {
             let refused = text.parse::<ServerUrl>().unwrap_err().to_string();
-            assert!(refused.contains("http://127.0.0.1:4180/oauth2/auth"), "{refused}");
+            assert!(
+                refused.contains("http://127.0.0.1:4180/oauth2/auth"),
+                "{refused}"
+            );
         }
     }
 }

@@ -151,30 +151,49 @@ impl MysqlRelay {
 
 /// Serves a connection from accept to close.
 async fn serve(
-    mut socket: Socket,
+    socket: Socket,
     from: Option<SocketAddr>,
     registration: Registration,
     shared: Arc<Shared>,
 ) {
-    let registry = &shared.config.registry;
     if registration.is_too_many {
         let limit = shared.config.limits.connections_max;
         handshake::refuse_connection(socket, Complaint::too_many_connections(limit)).await;
         return;
     }
+    // Each in a box of its own, so that the memory of the login is freed before the session.
     if let Some(pool) = &shared.pool {
-        Box::pin(serve_pooled(&shared, pool, socket, from, &registration)).await;
-        return;
+        let opening = Box::pin(open_pooled(&shared, pool, socket, from, &registration));
+        if let Some(opened) = opening.await {
+            Box::pin(relay_to_end(&shared, opened)).await;
+        }
+    } else {
+        let opening = Box::pin(open_alone(&shared, socket, from, &registration));
+        if let Some(opened) = opening.await {
+            Box::pin(relay_to_end(&shared, opened)).await;
+        }
     }
-    let (handle, local) = (&registration.handle, socket.local_addr().ok());
-    let opening = async {
+}
+
+/// A session that may begin, and its entry among those that KILL can name.
+type Opened<P> = (Box<Session<P>>, Entry<u32>);
+
+/// Opens the session of a client that has its own connection to the server.
+async fn open_alone(
+    shared: &Arc<Shared>,
+    mut socket: Socket,
+    from: Option<SocketAddr>,
+    registration: &Registration,
+) -> Option<Opened<Mysql>> {
+    let (handle, local) = (registration.handle.member(), socket.local_addr().ok());
+    let opening = Box::pin(async {
         let peer = proxy::peer(&mut socket, from, &shared.config.proxies).await?;
         // The server speaks first, so a client can be held only before its names are known.
         handle.wait_to_enter(&shared.gate, None).await;
         let mut account = None;
         let mut join = |names: &mut ClientNames| {
             names.address = peer.address.map(|address| address.ip());
-            let (joined, refused) = join(&shared, names);
+            let (joined, refused) = join(shared, names);
             account = Some(joined);
             refused
         };
@@ -185,11 +204,10 @@ async fn serve(
         let authenticated =
             handshake::authenticate(socket, ends, &shared.config, handle, &mut join).await?;
         Ok::<_, handshake::HandshakeError>((authenticated, account, peer.address))
-    };
-    let opened = relay::open_in_time(opening, &registration, &shared.config).await;
-    let Some((authenticated, Some(mut account), peer)) = opened else {
-        return;
-    };
+    });
+    let opened = relay::open_in_time(opening, registration, &shared.config).await;
+    let (authenticated, account, peer) = opened?;
+    let mut account = account?;
     handle.introduce(About {
         peer,
         local,
@@ -198,24 +216,32 @@ async fn serve(
     });
     account.set_backend(Some(BackendConnection::of_one(authenticated.thread_id)));
     let thread_id = authenticated.thread_id;
-    let entry = shared.waits.register(thread_id, handle.member());
-    let work = Work::new(&shared.gate, handle.member(), Some(account));
-    let mut session = session(&shared, handle.member(), work, authenticated);
-    let end = session.relay(Vec::new()).await;
-    drop(entry);
-    session.close(end, registry).await;
+    let entry = shared.waits.register(thread_id, handle);
+    let work = Work::new(&shared.gate, handle, Some(account));
+    let session = session(shared, handle, work, authenticated);
+    Some((Box::new(session), entry))
 }
 
-/// Serves a client of the pool.
-async fn serve_pooled(
+/// Relays the session to its end.
+async fn relay_to_end<P: relay::Protocol<Complaint = Complaint>>(
+    shared: &Shared,
+    (mut session, entry): Opened<P>,
+) {
+    let end = session.relay(Vec::new()).await;
+    drop(entry);
+    Box::pin(session.close(end, &shared.config.registry)).await;
+}
+
+/// Opens the session of a client of the pool.
+async fn open_pooled(
     shared: &Arc<Shared>,
     pool: &Arc<Pool>,
     mut socket: Socket,
     from: Option<SocketAddr>,
     registration: &Registration,
-) {
+) -> Option<Opened<Pooled>> {
     let (handle, local) = (registration.handle.member(), socket.local_addr().ok());
-    let opening = async {
+    let opening = Box::pin(async {
         let peer = proxy::peer(&mut socket, from, &shared.config.proxies).await?;
         handle.wait_to_enter(&shared.gate, None).await;
         let mut account = None;
@@ -227,19 +253,18 @@ async fn serve_pooled(
         };
         let entered = pool::open(shared, pool, socket, handle, &mut join).await?;
         Ok::<_, handshake::HandshakeError>((entered, account, peer.address))
-    };
+    });
     let opened = relay::open_in_time(opening, registration, &shared.config).await;
-    if let Some((entered, account, peer)) = opened {
-        let newcomer = Newcomer {
-            protocol: entered.protocol,
-            client: entered.client,
-            entry: entered.entry,
-            account,
-            peer,
-            local,
-        };
-        newcomer.serve(shared, registration, Vec::new()).await;
-    }
+    let (entered, account, peer) = opened?;
+    let newcomer = Newcomer {
+        protocol: entered.protocol,
+        client: entered.client,
+        entry: entered.entry,
+        account,
+        peer,
+        local,
+    };
+    Some(newcomer.begin(shared, registration, Vec::new()))
 }
 
 /// A client of the pool whose session begins, or goes on here.
@@ -254,8 +279,13 @@ struct Newcomer {
 }
 
 impl Newcomer {
-    /// Serves it to its end. `ahead` has what it has sent already.
-    async fn serve(self, shared: &Arc<Shared>, registration: &Registration, ahead: Vec<u8>) {
+    /// Its session. `ahead` has what it has sent already.
+    fn begin(
+        self,
+        shared: &Arc<Shared>,
+        registration: &Registration,
+        ahead: Vec<u8>,
+    ) -> Opened<Pooled> {
         let Self {
             mut protocol,
             client,
@@ -274,11 +304,9 @@ impl Newcomer {
         });
         let idle_time_max = shared.config.idle_transaction_time_max(&names.client());
         let work = Work::new(&shared.gate, handle, account);
-        let mut session = Session::new(protocol, handle, work, client, Side::detached(), ahead)
+        let session = Session::new(protocol, handle, work, client, Side::detached(), ahead)
             .limit_idle_transactions(idle_time_max);
-        let end = session.relay(Vec::new()).await;
-        drop(entry);
-        session.close(end, &shared.config.registry).await;
+        (Box::new(session), entry)
     }
 }
 

@@ -138,7 +138,7 @@ pub async fn run(
                     connection::serve(shared, socket, peer, registration).await;
                 }
                 Incoming::Moved(arrival) => {
-                    connection::go_on(shared, *arrival, registration).await;
+                    Box::pin(connection::go_on(shared, *arrival, registration)).await;
                 }
             }
         }

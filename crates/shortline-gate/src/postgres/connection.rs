@@ -115,7 +115,7 @@ pub async fn serve(
     registration: Registration,
 ) {
     let config = &shared.config.relay;
-    let opening = open(&shared, socket, peer, &registration);
+    let opening = Box::pin(open(&shared, socket, peer, &registration));
     let opened = relay::open_in_time(opening, &registration, config).await;
     match opened.flatten() {
         Some(Began::Session(opened)) => Box::pin(run(&shared, opened)).await,
@@ -144,7 +144,7 @@ async fn run<P: Protocol<Complaint = Complaint>>(shared: &Shared, opened: Opened
     } = opened;
     let end = session.relay(ahead).await;
     drop((entry, cancelling));
-    session.close(end, &shared.config.relay.registry).await;
+    Box::pin(session.close(end, &shared.config.relay.registry)).await;
 }
 
 /// Everything up to the first ReadyForQuery. None if the client wanted no session.

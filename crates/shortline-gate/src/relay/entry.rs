@@ -1,6 +1,7 @@
 //! The time before a session: a client has so long to log in.
 
 use std::error::Error;
+use std::pin::Pin;
 
 use super::{Order, Registration, RelayConfig};
 
@@ -11,13 +12,14 @@ struct TooSlow;
 
 /// Returns the value of `opening`, if it is ready in time. `None` if it fails, takes too long, or the
 /// connection is ordered to close. The first two are counted as failures.
+///
+/// `opening` is in a box of its own, which is freed before the session. A task has room for all that it ever awaits, for as
+/// long as it lives, and a login needs several kilobytes.
 pub async fn open_in_time<T, E: Error + 'static>(
-    opening: impl Future<Output = Result<T, E>>,
+    mut opening: Pin<Box<impl Future<Output = Result<T, E>>>>,
     registration: &Registration,
     config: &RelayConfig,
 ) -> Option<T> {
-    // Boxed, so that its memory is freed before the session, which may be long.
-    let mut opening = Box::pin(opening);
     let opened = loop {
         let limit = tokio::time::sleep(config.limits.authentication_time_max);
         tokio::select! {

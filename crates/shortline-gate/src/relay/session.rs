@@ -242,7 +242,8 @@ impl<P: Protocol> Session<P> {
         }
         loop {
             match poll_fn(|context| self.poll(context)).await {
-                End::Departed if !self.depart().await => {}
+                // Boxed: hardly ever, and then once.
+                End::Departed if !Box::pin(self.depart()).await => {}
                 end => return end,
             }
         }

@@ -4,14 +4,16 @@ use std::sync::Arc;
 
 use super::protocol::Pooled;
 use crate::handover::{Arrival, ArrivalError, ProtocolState, SessionState};
-use crate::mysql::{Newcomer, Shared, join};
+use crate::mysql::{Newcomer, Shared, join, relay_to_end};
 use crate::relay::{Registration, Socket, Stream};
 
 /// Goes on with a session once it is this process's, to its end.
 pub async fn go_on(shared: &Arc<Shared>, arrival: Arrival, registration: &Registration) {
     let opened = arrival.enter(|state, socket| reopen(shared, state, socket, registration));
-    if let Some((newcomer, ahead)) = opened.await {
-        newcomer.serve(shared, registration, ahead).await;
+    // Boxed, so that its memory is freed before the session.
+    if let Some((newcomer, ahead)) = Box::pin(opened).await {
+        let opened = newcomer.begin(shared, registration, ahead);
+        Box::pin(relay_to_end(shared, opened)).await;
     }
 }
 

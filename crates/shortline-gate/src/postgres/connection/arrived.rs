@@ -11,7 +11,8 @@ use crate::relay::{About, Registration, Session, Side, Socket, Stream, Work};
 /// Goes on with a session once it is this process's, to its end.
 pub async fn go_on(shared: Arc<Shared>, arrival: Arrival, registration: Registration) {
     let opened = arrival.enter(|state, socket| reopen(&shared, state, socket, &registration));
-    if let Some(opened) = opened.await {
+    // Boxed, so that its memory is freed before the session.
+    if let Some(opened) = Box::pin(opened).await {
         Box::pin(run(&shared, opened)).await;
     }
     drop(registration);

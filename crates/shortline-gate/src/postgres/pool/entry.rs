@@ -31,6 +31,10 @@ const FOLLOWED: [&str; 4] = ["client_encoding", "DateStyle", "IntervalStyle", "T
 const APPLICATION: &str = "application_name";
 /// The number of different wishes that are remembered.
 const GREETINGS_MAX: usize = 1024;
+/// The number of different names of applications that are remembered for the same wishes.
+const APPLICATIONS_MAX: usize = 16;
+/// The longest of them that is remembered, in bytes (PostgreSQL's NAMEDATALEN - 1).
+const APPLICATION_BYTES_MAX: usize = 63;
 /// The minor version of the protocol that the gate speaks.
 const MINOR: u16 = 0;
 
@@ -110,8 +114,34 @@ struct Wishes {
 
 #[derive(Debug)]
 struct Welcome {
+    /// One for all with these wishes.
+    kind: Arc<Kind>,
     parameters: Parameters,
     settings: Settings,
+    /// The same settings with a name of an application, by that name.
+    named: Mutex<HashMap<Vec<u8>, Settings>>,
+}
+
+impl Welcome {
+    /// The settings of a client that gives this name of its application. Clients that give the same one share them.
+    fn settings_of(&self, application: Option<&[u8]>) -> Settings {
+        let Some(application) = application else {
+            return self.settings.clone();
+        };
+        let mut named = self.named.lock();
+        if let Some(known) = named.get(application) {
+            return known.clone();
+        }
+        let mut settings = self.settings.clone();
+        settings.report(APPLICATION.as_bytes(), application);
+        if application.len() <= APPLICATION_BYTES_MAX {
+            if named.len() >= APPLICATIONS_MAX {
+                named.clear();
+            }
+            named.insert(application.to_vec(), settings.clone());
+        }
+        settings
+    }
 }
 
 /// Authenticates the client and makes its session.
@@ -133,9 +163,9 @@ pub(in super::super) async fn open(
     let (user, database) = user_and_database(&names);
     let (wishes, application) = wishes(startup, user.to_owned(), database.to_owned());
     let told = told(pool, &wishes, &login).await?;
-    let (mut settings, mut parameters) = (told.settings.clone(), told.parameters.clone());
+    let settings = told.settings_of(application.as_deref());
+    let mut parameters = told.parameters.clone();
     if let Some(name) = application {
-        settings.report(APPLICATION.as_bytes(), &name);
         parameters.insert(APPLICATION.as_bytes().to_vec(), name);
     }
     let key: Box<[u8]> = Box::new(scram::random::<8>());
@@ -146,7 +176,7 @@ pub(in super::super) async fn open(
     let member = Member {
         is_of_transactions: pool.common.lends_for_transactions(&terms),
         pool: Arc::clone(pool),
-        kind: wishes.kind,
+        kind: Arc::clone(&told.kind),
         login,
         target,
         key: key.clone(),
@@ -314,8 +344,10 @@ async fn told(
     held.known.settings = settings.clone();
     held.give_back(stream);
     let told = Arc::new(Welcome {
+        kind: Arc::clone(&wishes.kind),
         parameters,
         settings,
+        named: Mutex::default(),
     });
     let mut greetings = pool.greetings.0.lock();
     if greetings.len() >= GREETINGS_MAX {

@@ -11,13 +11,20 @@
 //! to the empty string. So a session may find an empty parameter that its own connection would not have.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::super::reply::query;
 use super::login::Parameters;
 
-/// Parameters whose values differ from those at login, by name.
+/// Parameters whose values differ from those at login, by name. Sessions that began alike share one table, and copy it
+/// before they change it: of thousands of idle sessions hardly one has its own. `None` is an empty one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Settings(BTreeMap<Box<[u8]>, Box<[u8]>>);
+pub struct Settings(Option<Arc<Values>>);
+
+/// Values by name.
+type Values = BTreeMap<Box<[u8]>, Box<[u8]>>;
+
+static NO_VALUES: Values = BTreeMap::new();
 
 /// The most parameters that are kept.
 const SETTINGS_MAX: usize = 256;
@@ -38,9 +45,25 @@ impl Settings {
     /// Notes a value that the server reports, on a connection that began with the values `began`.
     pub fn follow(&mut self, name: &[u8], value: &[u8], began: &Parameters) {
         match began.get(name).is_some_and(|began| *began == value) {
-            true => drop(self.0.remove(name)),
+            true => self.remove(name),
             false => self.report(name, value),
         }
+    }
+
+    fn remove(&mut self, name: &[u8]) {
+        if !self.has(name) {
+            return;
+        }
+        if let Some(values) = &mut self.0 {
+            Arc::make_mut(values).remove(name);
+        }
+        if self.values().is_empty() {
+            self.0 = None;
+        }
+    }
+
+    fn values(&self) -> &Values {
+        self.0.as_deref().unwrap_or(&NO_VALUES)
     }
 
     /// The same, for a session that began with other settings than the connection: of those it keeps each value.
@@ -60,37 +83,43 @@ impl Settings {
 
     /// Notes a value that differs from the one at login.
     pub fn report(&mut self, name: &[u8], value: &[u8]) {
-        if !STATES.contains(&name) && (self.0.len() < SETTINGS_MAX || self.0.contains_key(name)) {
-            self.0.insert(name.into(), value.into());
+        let is_known = self.value(name).map(|known| known == value);
+        let has_room = is_known.is_some() || self.values().len() < SETTINGS_MAX;
+        if is_known != Some(true) && has_room && !STATES.contains(&name) {
+            let values = Arc::make_mut(self.0.get_or_insert_default());
+            values.insert(name.into(), value.into());
         }
     }
 
     /// What a parameter is set to, if it is among them.
     pub fn value(&self, name: &[u8]) -> Option<&[u8]> {
-        self.0.get(name).map(|value| &**value)
+        self.values().get(name).map(|value| &**value)
     }
 
     /// Whether a parameter is among them.
     pub fn has(&self, name: &[u8]) -> bool {
-        self.0.contains_key(name)
+        self.values().contains_key(name)
     }
 
     /// Whether a table may be temporary without being called so, because of the search path.
     pub fn makes_temporary(&self) -> bool {
-        let path = self.0.get(b"search_path".as_slice());
+        let path = self.value(b"search_path");
         path.is_some_and(|path| path.windows(7).any(|part| part == b"pg_temp"))
     }
 
     /// Adds those of `others` that are missing.
     pub fn fill_up(&mut self, others: &Self) {
         for (name, value) in others.iter() {
-            self.0.entry(name.into()).or_insert_with(|| value.into());
+            if !self.has(name) {
+                let values = Arc::make_mut(self.0.get_or_insert_default());
+                values.insert(name.into(), value.into());
+            }
         }
     }
 
     /// The names of the custom parameters.
     pub fn own_names(&self) -> impl Iterator<Item = &[u8]> {
-        self.0
+        self.values()
             .keys()
             .map(|name| &**name)
             .filter(|name| name.contains(&b'.'))
@@ -98,18 +127,22 @@ impl Settings {
 
     /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
-        self.0.iter().map(|(name, value)| (&**name, &**value))
+        let all = self.values().iter();
+        all.map(|(name, value)| (&**name, &**value))
     }
 
     /// The Queries that change a connection's settings from `there` to these, in order. Each is a whole message. There
     /// are none if nothing differs.
     pub fn changes_from(&self, there: &Self) -> Vec<Vec<u8>> {
         const ENCODING: &[u8] = b"client_encoding";
-        let is_other =
-            |name: &[u8], value: &[u8]| there.0.get(name).is_none_or(|is| **is != *value);
+        // At once where both share a table.
+        if self == there {
+            return Vec::new();
+        }
+        let is_other = |name: &[u8], value: &[u8]| there.value(name) != Some(value);
         let mut encoding = Vec::new();
         let mut others = Vec::new();
-        for name in there.0.keys().filter(|name| !self.0.contains_key(*name)) {
+        for name in there.values().keys().filter(|name| !self.has(name)) {
             let into = if **name == *ENCODING {
                 &mut encoding
             } else {
@@ -119,8 +152,8 @@ impl Settings {
             push_name(into, name);
             into.push(b';');
         }
-        for (name, value) in self.0.iter().filter(|(name, value)| is_other(name, value)) {
-            let into = if **name == *ENCODING {
+        for (name, value) in self.iter().filter(|(name, value)| is_other(name, value)) {
+            let into = if name == ENCODING {
                 &mut encoding
             } else {
                 &mut others
@@ -234,7 +267,7 @@ impl Found {
 
     /// The reason why the session must keep its connection, if there is one.
     pub fn into_pin(self) -> Option<Box<str>> {
-        match self.is_unknown || self.settings.0.len() >= SETTINGS_MAX {
+        match self.is_unknown || self.settings.values().len() >= SETTINGS_MAX {
             true => Some("what it has set is not known".into()),
             false => self.pin,
         }
@@ -290,6 +323,26 @@ mod tests {
                  SELECT pg_catalog.set_config(E'my.o''ne',E'a\\\\b''c',false);",
             ]
         );
+    }
+
+    #[test]
+    fn sessions_share_a_table_until_one_changes_it() {
+        let began = settings(&[("TimeZone", "UTC"), ("a.b", "1")]);
+        let mut one = began.clone();
+        let is_shared = |one: &Settings| std::ptr::eq(one.values(), began.values());
+        one.report(b"TimeZone", b"UTC");
+        one.follow(
+            b"unset",
+            b"on",
+            &Parameters::from([(b"unset".to_vec(), b"on".to_vec())]),
+        );
+        one.fill_up(&began);
+        assert!(is_shared(&one) && one.changes_from(&began).is_empty());
+        one.report(b"TimeZone", b"CET");
+        assert!(!is_shared(&one) && began.value(b"TimeZone") == Some(b"UTC"));
+        one.remove(b"TimeZone");
+        one.remove(b"a.b");
+        assert_eq!(one, Settings::default());
     }
 
     #[test]

@@ -45,7 +45,6 @@ pub use tags::{Tagged, Tags};
 pub use trust::{Trusted, TrustedError};
 
 use rules::{Rules, Said};
-use skeleton::Skeleton;
 
 /// The most statements in the cache. Each takes 64 bytes and its type's name.
 const CACHE_STATEMENTS_MAX: usize = 8192;
@@ -326,12 +325,11 @@ impl Inner {
 
     fn key(&self, statement: &[u8], tags: &Tags<'_>, client: &Client<'_>) -> u64 {
         let mut hasher = self.hashes.build_hasher();
-        let skeleton = self
+        let folded = self
             .folds
-            .and_then(|dialect| Skeleton::of(statement, dialect));
-        match &skeleton {
-            Some(skeleton) => hasher.write(skeleton.bytes()),
-            None => statement.hash(&mut hasher),
+            .is_some_and(|dialect| skeleton::hash(statement, dialect, &mut hasher));
+        if !folded {
+            statement.hash(&mut hasher);
         }
         (client.application_name, client.user, client.database).hash(&mut hasher);
         if !tags.is_empty() {

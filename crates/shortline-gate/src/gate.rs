@@ -39,7 +39,7 @@ pub use doors::{Closed, DoorError};
 pub use locks::BackendConnection;
 use locks::Locks;
 pub use question::Question;
-use waiting::{Waiters, Waiting};
+use waiting::{Answer, Verdict, Waiter, Waiters, Waiting};
 
 /// The least time between two looks at what time alone lets start.
 const WATCH_PAUSE: Duration = Duration::from_millis(10);
@@ -72,6 +72,10 @@ struct State {
     waiters: Waiters,
     /// Whether the task of `Gate::watch` runs.
     watched: bool,
+    /// Whether the task of `Gate::expire` runs.
+    expiring: bool,
+    /// The longest wait of those that come now, as in the configuration.
+    wait_max: Duration,
 }
 
 /// The gate's answer to a request.
@@ -107,6 +111,8 @@ impl Gate {
                 admission: Admission::new(config.admission()),
                 waiters: Waiters::default(),
                 watched: false,
+                expiring: false,
+                wait_max: config.wait_max,
             }),
             config: RwLock::new(config),
         }))
@@ -122,6 +128,13 @@ impl Gate {
     /// returns the first tenant.
     pub fn tenant_of(&self, name: &str) -> TenantId {
         self.0.state.lock().admission.tenant_of(name)
+    }
+
+    /// [`Self::type_of`] and [`Self::tenant_of`] at once.
+    pub fn named(&self, request_type: &str, tenant: Option<&str>) -> (TypeId, Option<TenantId>) {
+        let admission = &mut self.0.state.lock().admission;
+        let tenant = tenant.map(|name| admission.tenant_of(name));
+        (admission.type_of(request_type), tenant)
     }
 
     /// Uses these weights and limits of tenants from now on.
@@ -152,19 +165,21 @@ impl Gate {
         let arrival = Instant::now();
         let question = question.into();
         let (request, place) = (question.request(), question.place());
-        let mut waiting = None;
+        let mut inside = None;
         if !self.0.doors.keeps_out(place.and_then(Place::database)) {
-            match self.arrive(arrival, request, place)? {
+            match self.arrive(arrival, request, place, Duration::ZERO)? {
                 Arrival::Admitted(admitted) => return Ok(Decision::Admitted(admitted)),
-                Arrival::Waits(waits) => waiting = Some(waits),
+                Arrival::Waits(waits) => inside = Some(waits),
             }
         }
         let (gate, place) = (self.clone(), place.cloned());
         Ok(Decision::Waits(Box::pin(async move {
-            let answer = gate.wait(waiting, request, place.as_ref()).await;
-            let waited = arrival.elapsed();
+            let answer = gate.wait(inside, request, place.as_ref()).await;
             let slow_wait = gate.0.config.read().slow_wait;
-            if slow_wait.is_some_and(|slow| waited >= slow) {
+            if let Some(slow) = slow_wait
+                && let waited = arrival.elapsed()
+                && waited >= slow
+            {
                 gate.tell_slow_wait(request.request_type, waited, answer.is_ok());
             }
             answer
@@ -175,44 +190,34 @@ impl Gate {
     /// counts.
     async fn wait(
         &self,
-        mut waiting: Option<Waiting>,
+        mut inside: Option<Waiting>,
         request: NewRequest,
         place: Option<&Place>,
     ) -> Result<Admitted, Refusal> {
         let doors = &self.0.doors;
         let database = place.and_then(Place::database);
-        let wait_max = self.0.config.read().wait_max;
-        let mut counted = Duration::ZERO;
+        let mut waited = Duration::ZERO;
         loop {
-            let admitted = match waiting.take() {
-                Some(waiting) => {
-                    let (since, paused) = (waiting.arrival(), doors.paused_time());
-                    tokio::select! {
-                        biased;
-                        answer = waiting.admitted_within(wait_max, counted) => Some(answer?),
-                        () = doors.keeping_out(database, true) => {
-                            let paused = doors.paused_time().saturating_sub(paused);
-                            counted += since.elapsed().saturating_sub(paused);
-                            None
-                        }
-                    }
-                }
+            let answer = match inside.take() {
+                Some(waiting) => waiting.await?,
                 None => {
-                    doors.keeping_out(database, false).await;
-                    match self.arrive(Instant::now(), request, place)? {
-                        Arrival::Admitted(admitted) => Some(admitted),
+                    // Boxed: an operator hardly ever keeps a database out.
+                    Box::pin(doors.until_let_in(database)).await;
+                    match self.arrive(Instant::now(), request, place, waited)? {
+                        Arrival::Admitted(admitted) => Answer::Admitted(admitted),
                         Arrival::Waits(waits) => {
-                            waiting = Some(waits);
-                            None
+                            inside = Some(waits);
+                            continue;
                         }
                     }
                 }
             };
-            match admitted {
+            match answer {
                 // If the door closed in the meantime, the permit is dropped. The request has not
                 // begun, and waits again.
-                Some(admitted) if !doors.keeps_out(database) => return Ok(admitted),
-                _ => {}
+                Answer::Admitted(admitted) if !doors.keeps_out(database) => return Ok(admitted),
+                Answer::Admitted(_) => {}
+                Answer::KeptOut(until_now) => waited = until_now,
             }
         }
     }
@@ -251,6 +256,7 @@ impl Gate {
     /// Uses the order, the capacity, the tenants and the limits of `config` from now on. The estimator stays.
     pub fn reconfigure(&self, config: &GateConfig) {
         let old = std::mem::replace(&mut *self.0.config.write(), config.clone());
+        self.0.state.lock().wait_max = config.wait_max;
         self.after(|admission, now_ns| {
             admission.reconfigure(now_ns, &old.admission(), &config.admission());
         });
@@ -273,23 +279,41 @@ impl Gate {
         arrival: Instant,
         request: NewRequest,
         place: Option<&Place>,
+        waited: Duration,
     ) -> Result<Arrival, Refusal> {
         let now_ns = self.ns(arrival);
         let slot = place.and_then(|place| place.slot.clone());
         let mut state = self.0.state.lock();
         let id = state.admission.take_in(now_ns, request)?;
         let woken = state.admit_waiting(now_ns);
-        let told = state
-            .admission
-            .is_waiting(id)
-            .then(|| state.waiters.enter(id));
+        let told = state.admission.is_waiting(id).then(|| {
+            let waiter = Waiter {
+                database: place.and_then(Place::shared_database),
+                since: arrival,
+                paused_before: self.0.doors.paused_time(),
+                before: waited,
+                wait_max: state.wait_max,
+            };
+            state.waiters.enter(id, waiter)
+        });
         let begins = told.is_some() && state.begins_watch();
+        let expires = told.is_some() && !std::mem::replace(&mut state.expiring, true);
         drop(state);
         woken.wake();
         self.watch_if(begins);
+        self.expire_if(expires);
+        // It may have been kept out before it was among the waiters.
+        if let (Some(_), Some(database)) = (&told, place.and_then(Place::database))
+            && self.0.doors.keeps_out(Some(database))
+        {
+            self.keep_out(database);
+        }
         Ok(match told {
             Some(told) => Arrival::Waits(Waiting::new(self.clone(), id, arrival, told, slot)),
-            None => Arrival::Admitted(Admitted::new(self.clone(), id, Duration::ZERO, slot)),
+            None => {
+                let waited = Duration::ZERO;
+                Arrival::Admitted(Admitted::new(self.clone(), id, arrival, waited, slot))
+            }
         })
     }
 
@@ -365,7 +389,8 @@ impl State {
     fn admit_waiting(&mut self, now_ns: u64) -> waiting::Woken {
         let mut woken = waiting::Woken::default();
         while let Some(id) = self.admission.admit_next(now_ns) {
-            woken.add(self.waiters.leave(id));
+            let waiter = self.waiters.leave(id);
+            woken.add(waiter.map(|(_, tell)| tell), Verdict::Admitted);
         }
         woken
     }

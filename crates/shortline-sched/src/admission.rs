@@ -67,6 +67,7 @@ mod requests;
 mod runaways;
 mod sight;
 mod slowdown;
+mod sorted;
 mod tenants;
 mod types;
 mod view;

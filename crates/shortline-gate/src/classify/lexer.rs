@@ -60,12 +60,30 @@ impl<'a> Lexer<'a> {
             in_conditional: false,
         }
     }
+
+    /// Where the last token ends.
+    pub(super) fn at(&self) -> usize {
+        self.at
+    }
 }
 
 impl<'a> Iterator for Lexer<'a> {
     type Item = Token<'a>;
 
     fn next(&mut self) -> Option<Token<'a>> {
+        let blanks = self.text[self.at..]
+            .iter()
+            .position(|&byte| !is_blank(byte));
+        self.at += blanks?;
+        let rest = &self.text[self.at..];
+        // Most tokens are words. One with a quote or an ampersand behind it may be the beginning of a string.
+        if is_word_start(rest[0]) {
+            let length = word_length(rest);
+            if !matches!(rest.get(length), Some(b'\'' | b'&')) {
+                self.at += length;
+                return Some(Token::Word(&rest[..length]));
+            }
+        }
         self.skip_blanks();
         let rest = &self.text[self.at..];
         let (length, token) = token(rest, self.dialect)?;
@@ -80,6 +98,7 @@ impl Lexer<'_> {
             let rest = &self.text[self.at..];
             let blank = match rest {
                 [byte, ..] if is_blank(*byte) => 1,
+                [byte, ..] if !matches!(byte, b'*' | b'/' | b'-' | b'#') => return,
                 [b'*', b'/', ..] if self.in_conditional => {
                     self.in_conditional = false;
                     2
@@ -100,8 +119,44 @@ impl Lexer<'_> {
     }
 }
 
+/// What a byte is, by a look-up: each byte of each statement is asked about.
+static CLASSES: [u8; 256] = {
+    let mut classes = [0; 256];
+    let mut at = 0;
+    while at < classes.len() {
+        let byte = at as u8;
+        let begins = byte.is_ascii_alphabetic() || byte == b'_' || byte >= 0x80;
+        if byte <= b' ' || byte == 0x7f {
+            classes[at] |= BLANK;
+        }
+        if begins {
+            classes[at] |= WORD_START;
+        }
+        if begins || byte.is_ascii_digit() || byte == b'$' {
+            classes[at] |= WORD;
+        }
+        at += 1;
+    }
+    let mut at = 0;
+    while at < OPERATORS.len() {
+        classes[OPERATORS[at] as usize] |= OPERATOR;
+        at += 1;
+    }
+    classes
+};
+/// PostgreSQL's operators are made of these.
+const OPERATORS: [u8; 17] = *b"+-*/<>=~!@#%^&|`?";
+const BLANK: u8 = 1;
+const WORD_START: u8 = 2;
+const WORD: u8 = 4;
+const OPERATOR: u8 = 8;
+
+fn is(byte: u8, class: u8) -> bool {
+    CLASSES[usize::from(byte)] & class != 0
+}
+
 fn is_blank(byte: u8) -> bool {
-    byte <= b' ' || byte == 0x7f
+    is(byte, BLANK)
 }
 
 /// Whether a line comment begins here. MySQL requires a blank after the dashes: `5--1` is a number
@@ -192,15 +247,16 @@ fn token(rest: &[u8], dialect: Dialect) -> Option<(usize, Token<'_>)> {
 }
 
 fn is_word_start(byte: u8) -> bool {
-    byte.is_ascii_alphabetic() || byte == b'_' || byte >= 0x80
+    is(byte, WORD_START)
 }
 
 fn is_word(byte: u8) -> bool {
-    is_word_start(byte) || byte.is_ascii_digit() || byte == b'$'
+    is(byte, WORD)
 }
 
 fn word_length(rest: &[u8]) -> usize {
-    rest.iter().take_while(|&&byte| is_word(byte)).count()
+    let end = rest.iter().position(|&byte| !is_word(byte));
+    end.unwrap_or(rest.len())
 }
 
 /// The length of a variable, such as `@name`. An `@` before a quote, as in `user@'host'`, does not
@@ -283,6 +339,8 @@ fn operator_length(rest: &[u8], dialect: Dialect) -> usize {
     match rest {
         [b':', b':' | b'=', ..] => 2,
         _ if dialect == Dialect::MySql => mysql_operator_length(rest),
+        // Most are a single byte.
+        [_, next, ..] if !is(*next, OPERATOR) => 1,
         _ => postgres_operator_length(rest).max(1),
     }
 }
@@ -299,8 +357,7 @@ fn mysql_operator_length(rest: &[u8]) -> usize {
 /// contain a character that standard operators lack. Otherwise those are signs: `=-1` is `=` and
 /// `-1`.
 fn postgres_operator_length(rest: &[u8]) -> usize {
-    let is_operator = |byte: &u8| b"+-*/<>=~!@#%^&|`?".contains(byte);
-    let run = rest.iter().take_while(|byte| is_operator(byte)).count();
+    let run = rest.iter().take_while(|&&byte| is(byte, OPERATOR)).count();
     let starts_comment = |pair: &[u8]| pair == b"--" || pair == b"/*";
     let comment = rest[..run].windows(2).position(starts_comment);
     let mut length = comment.unwrap_or(run);

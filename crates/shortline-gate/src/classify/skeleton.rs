@@ -3,77 +3,62 @@
 //! Equal skeletons have equal fingerprints. A [`fingerprint`](super::fingerprint()) is a function
 //! of the tokens, and does not use the value of a constant. The converse does not hold: lists of
 //! different lengths have different skeletons.
+//!
+//! A skeleton is never written down. Its tokens go into the hash as they are cut.
+
+use std::hash::Hasher;
 
 use super::lexer::{Dialect, Lexer, Token};
 
 /// A longer statement has no skeleton. Looking it up as it is costs less than cutting it into
 /// tokens.
 const STATEMENT_BYTES_MAX: usize = 512;
-/// A token takes at most one byte more here than in the statement.
-const SKELETON_BYTES: usize = 2 * STATEMENT_BYTES_MAX;
 
+/// The kinds of tokens with a text, and that of one which is a single byte.
+const WORD: u32 = 1;
+const QUOTED: u32 = 2;
+const OPERATOR: u32 = 3;
+const BYTE: u32 = 4;
 /// Stands for a constant.
-const CONSTANT: u8 = 1;
-/// Begins a word. Its text follows, as that of the other two kinds. No byte of the text is below a blank.
-const WORD: u8 = 2;
-const QUOTED: u8 = 3;
-const OPERATOR: u8 = 4;
+const CONSTANT: u32 = 5;
 
-/// The skeleton of a statement.
-pub(super) struct Skeleton {
-    bytes: [u8; SKELETON_BYTES],
-    length: usize,
+/// Hashes the skeleton of a statement, if it is short. Returns false if it is not.
+pub(super) fn hash(statement: &[u8], dialect: Dialect, hasher: &mut impl Hasher) -> bool {
+    if statement.len() > STATEMENT_BYTES_MAX {
+        return false;
+    }
+    // All at once, which takes less than word by word.
+    let mut lowered = [0; STATEMENT_BYTES_MAX];
+    let lowered = &mut lowered[..statement.len()];
+    lowered.copy_from_slice(statement);
+    lowered.make_ascii_lowercase();
+    let mut lexer = Lexer::new(statement, dialect);
+    while let Some(token) = lexer.next() {
+        match token {
+            Token::Word(word) => {
+                let end = lexer.at();
+                hash_text(hasher, WORD, &lowered[end - word.len()..end]);
+            }
+            Token::Quoted(text) => hash_text(hasher, QUOTED, text),
+            Token::Operator(operator) => hash_text(hasher, OPERATOR, operator),
+            Token::Constant => hasher.write_u32(CONSTANT),
+            Token::Open(byte) | Token::Close(byte) => hash_byte(hasher, byte),
+            Token::Comma => hash_byte(hasher, b','),
+            Token::Semicolon => hash_byte(hasher, b';'),
+        }
+    }
+    true
 }
 
-impl Skeleton {
-    /// The skeleton of a statement, if it is short.
-    pub(super) fn of(statement: &[u8], dialect: Dialect) -> Option<Self> {
-        if statement.len() > STATEMENT_BYTES_MAX {
-            return None;
-        }
-        let mut skeleton = Self {
-            bytes: [0; SKELETON_BYTES],
-            length: 0,
-        };
-        for token in Lexer::new(statement, dialect) {
-            match token {
-                Token::Word(word) => skeleton.text(WORD, word),
-                Token::Quoted(text) => skeleton.text(QUOTED, text),
-                Token::Constant => skeleton.byte(CONSTANT),
-                Token::Open(bracket) | Token::Close(bracket) => skeleton.byte(bracket),
-                Token::Comma => skeleton.byte(b','),
-                Token::Semicolon => skeleton.byte(b';'),
-                Token::Operator(operator) => skeleton.text(OPERATOR, operator),
-            }
-        }
-        Some(skeleton)
-    }
+fn hash_byte(hasher: &mut impl Hasher, byte: u8) {
+    hasher.write_u32(BYTE << 16 | u32::from(byte));
+}
 
-    /// The key.
-    pub(super) fn bytes(&self) -> &[u8] {
-        &self.bytes[..self.length]
-    }
-
-    fn byte(&mut self, byte: u8) {
-        self.bytes[self.length] = byte;
-        self.length += 1;
-    }
-
-    /// Adds a token. The first byte is its kind, so that no two sequences of tokens look the same.
-    fn text(&mut self, kind: u8, text: &[u8]) {
-        self.byte(kind);
-        let end = self.length + text.len();
-        let kept = self.bytes[self.length..end].iter_mut();
-        for (kept, byte) in kept.zip(text) {
-            *kept = if kind == WORD {
-                byte.to_ascii_lowercase()
-            } else {
-                // As in the fingerprint.
-                (*byte).max(b' ')
-            };
-        }
-        self.length = end;
-    }
+/// The kind and the length come first, so that no two sequences of tokens look the same.
+fn hash_text(hasher: &mut impl Hasher, kind: u32, text: &[u8]) {
+    let length = u32::try_from(text.len()).expect("invariant: the statement is short");
+    hasher.write_u32(kind << 16 | length);
+    hasher.write(text);
 }
 
 #[cfg(test)]
@@ -83,9 +68,27 @@ mod tests {
     use crate::classify::fingerprint;
     use proptest::prelude::*;
 
+    /// Keeps what is hashed.
+    #[derive(Default)]
+    struct Kept(Vec<u8>);
+
+    impl Hasher for Kept {
+        fn write(&mut self, bytes: &[u8]) {
+            self.0.extend_from_slice(bytes);
+        }
+
+        fn finish(&self) -> u64 {
+            0
+        }
+    }
+
+    fn of(sql: &[u8], dialect: Dialect) -> Option<Vec<u8>> {
+        let mut kept = Kept::default();
+        hash(sql, dialect, &mut kept).then_some(kept.0)
+    }
+
     fn skeleton(sql: &str) -> Vec<u8> {
-        let skeleton = Skeleton::of(sql.as_bytes(), Dialect::Postgres);
-        skeleton.unwrap().bytes().to_vec()
+        of(sql.as_bytes(), Dialect::Postgres).unwrap()
     }
 
     #[test]
@@ -105,16 +108,16 @@ mod tests {
     #[test]
     fn a_long_statement_has_none() {
         let longest = ";".repeat(STATEMENT_BYTES_MAX);
-        assert!(Skeleton::of(longest.as_bytes(), Dialect::MySql).is_some());
+        assert!(of(longest.as_bytes(), Dialect::MySql).is_some());
         let longer = longest + ";";
-        assert!(Skeleton::of(longer.as_bytes(), Dialect::MySql).is_none());
+        assert!(of(longer.as_bytes(), Dialect::MySql).is_none());
     }
 
     proptest! {
         #[test]
         fn any_bytes_have_one(sql in prop::collection::vec(any::<u8>(), 0..=STATEMENT_BYTES_MAX)) {
             for dialect in [Dialect::Postgres, Dialect::MySql] {
-                prop_assert!(Skeleton::of(&sql, dialect).is_some());
+                prop_assert!(of(&sql, dialect).is_some());
             }
         }
 

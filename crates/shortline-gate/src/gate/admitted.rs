@@ -31,6 +31,7 @@ impl Admitted {
     pub(super) fn new(
         gate: Gate,
         id: RequestId,
+        now: Instant,
         waited: Duration,
         slot: Option<Arc<Slot>>,
     ) -> Self {
@@ -43,7 +44,7 @@ impl Admitted {
             slot,
             ended: false,
         };
-        admitted.begin_statement();
+        admitted.begin_statement(now);
         admitted
     }
 
@@ -55,28 +56,31 @@ impl Admitted {
     /// The request waits for its own client, which is idle in a transaction or sends the data of a
     /// COPY. This time is not service, and other requests may run meanwhile.
     pub fn pause(&mut self) {
-        self.end_statement(Instant::now());
+        let now = Instant::now();
+        self.end_statement(now);
         self.gate
-            .after(|admission, now_ns| admission.pause(now_ns, self.id));
+            .after_at(now, |admission, now_ns| admission.pause(now_ns, self.id));
     }
 
     /// The client goes on. The request is not queued again.
     pub fn resume(&mut self) {
-        self.begin_statement();
+        let now = Instant::now();
+        self.begin_statement(now);
         self.gate
-            .after(|admission, now_ns| admission.resume(now_ns, self.id));
+            .after_at(now, |admission, now_ns| admission.resume(now_ns, self.id));
     }
 
     /// A statement has ended and the next one begins.
     pub fn next_statement(&mut self) {
-        self.end_statement(Instant::now());
-        self.begin_statement();
+        let now = Instant::now();
+        self.end_statement(now);
+        self.begin_statement(now);
     }
 
-    fn begin_statement(&mut self) {
-        self.statement_since = Some(Instant::now());
+    fn begin_statement(&mut self, now: Instant) {
+        self.statement_since = Some(now);
         if let Some(slot) = &self.slot {
-            slot.set(Some(self.id));
+            slot.begin(self.id, now);
         }
     }
 
@@ -85,7 +89,7 @@ impl Admitted {
             self.longest = self.longest.max(now.saturating_duration_since(since));
         }
         if let Some(slot) = &self.slot {
-            slot.set(None);
+            slot.end();
         }
     }
 

@@ -38,6 +38,10 @@ impl Place {
     pub(super) fn database(&self) -> Option<&str> {
         self.database.as_deref()
     }
+
+    pub(super) fn shared_database(&self) -> Option<Arc<str>> {
+        self.database.clone()
+    }
 }
 
 impl Gate {

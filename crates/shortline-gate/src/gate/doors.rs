@@ -73,14 +73,13 @@ impl Doors {
             && database.is_some_and(|name| self.closed.borrow().databases.contains(name))
     }
 
-    /// Waits until the database is paused (`keeps_out` is true) or not paused (false).
-    pub(super) async fn keeping_out(&self, database: Option<&str>, keeps_out: bool) {
+    /// Waits until the database is not paused.
+    pub(super) async fn until_let_in(&self, database: Option<&str>) {
         let mut closed = self.closed.subscribe();
         let is_in = |name: &str, closed: &Closed| closed.databases.contains(name);
-        let wanted =
-            |closed: &Closed| database.is_some_and(|name| is_in(name, closed)) == keeps_out;
+        let lets_in = |closed: &Closed| !database.is_some_and(|name| is_in(name, closed));
         // The sender is here: this never fails.
-        let _ = closed.wait_for(wanted).await;
+        let _ = closed.wait_for(lets_in).await;
     }
 
     /// How long everything was paused so far, in total.
@@ -134,6 +133,7 @@ impl Gate {
         self.0.doors.change(|closed| {
             closed.databases.insert(name.into());
         });
+        self.for_each(|gate| gate.keep_out(name));
         Ok(())
     }
 

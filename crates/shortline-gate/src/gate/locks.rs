@@ -85,17 +85,19 @@ impl Locks {
 }
 
 impl Slot {
-    /// Sets the request that the backend works on. `None` if there is none.
-    pub(super) fn set(&self, id: Option<RequestId>) {
-        let work = id.map(|id| {
-            let now = Instant::now();
-            Work {
-                id,
-                since: now,
-                known_until: now,
-            }
-        });
-        *self.0.lock() = work;
+    /// The backend works on a statement of this request from `now` on.
+    pub(super) fn begin(&self, id: RequestId, now: Instant) {
+        let work = Work {
+            id,
+            since: now,
+            known_until: now,
+        };
+        *self.0.lock() = Some(work);
+    }
+
+    /// It works on none.
+    pub(super) fn end(&self) {
+        *self.0.lock() = None;
     }
 }
 

@@ -417,3 +417,23 @@ async fn the_escape_comes_although_all_places_were_taken_for_a_while() {
     assert_eq!(gate.snapshot().running, 2);
     drop((first, second));
 }
+
+#[test]
+fn waits_end_in_time_also_when_the_runtime_of_the_first_is_gone() {
+    let gate = narrow(10);
+    let kind = gate.type_of("a");
+    let runtime = || {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        runtime.enable_time().start_paused(true).build().unwrap()
+    };
+    let (_running, _waiting) = runtime().block_on(async {
+        let running = gate.admit(kind).await.unwrap();
+        (running, gate.ask(kind).unwrap())
+    });
+    assert!(!gate.0.state.lock().expiring);
+    let refused = runtime().block_on(gate.admit(kind)).unwrap_err();
+    assert!(
+        matches!(refused, Refusal::WaitedTooLong { .. }),
+        "{refused}"
+    );
+}

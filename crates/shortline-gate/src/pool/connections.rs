@@ -17,10 +17,8 @@ mod turn;
 use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::task::Context;
 use std::time::Duration;
 
-use futures_util::task::noop_waker_ref;
 use parking_lot::{Mutex, RwLock};
 use shortline_base::roster::Place;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -59,7 +57,7 @@ pub struct Connections<B: Backend> {
 #[derive(Debug)]
 struct Room<B: Backend>(Option<Arc<Connections<B>>>);
 
-/// A lent connection. Dropping this closes it. `give_back` keeps it open.
+/// A lent connection. Dropping this closes it. `give_back` keeps it open, in the same box.
 #[derive(Debug)]
 pub struct Held<B: Backend> {
     /// Its entry in an operator's view.
@@ -146,24 +144,17 @@ impl<B: Backend> Connections<B> {
     /// Closes the connections of a database, or all. Idle ones close now, lent ones when they are given back.
     pub fn close(self: &Arc<Self>, database: Option<&str>) {
         self.servers.close(database);
-        self.close_idle(|idle| idle.server.is_of(database));
+        self.close_idle(|idle| idle.held.server.is_of(database));
     }
 
     /// Lends an idle connection of this kind, if there is one.
     pub fn try_take(self: &Arc<Self>, kind: &Arc<B::Kind>) -> Option<Lending<B>> {
         loop {
             let mut idle = self.state.lock().take_idle(kind)?;
-            let room = Room::of(self);
-            if is_silent(&mut idle.stream) {
-                let held = Held {
-                    server: idle.server,
-                    kind: Arc::clone(kind),
-                    known: idle.known,
-                    cancels: idle.cancels,
-                    node: self.node,
-                    room,
-                };
-                return Some((Box::new(held), idle.stream));
+            // Given up again with the connection, if that is of no use.
+            idle.held.room = Room::of(self);
+            if idle.stream.is_silent() {
+                return Some((idle.held, idle.stream));
             }
         }
     }
@@ -266,7 +257,7 @@ impl<B: Backend> Connections<B> {
     pub fn sweep(self: &Arc<Self>) {
         let now = Instant::now();
         let is_over = |since| now.duration_since(since) >= self.idle_time_max;
-        self.close_idle(|idle| is_over(idle.since) || !is_silent(&mut idle.stream));
+        self.close_idle(|idle| is_over(idle.since) || !idle.stream.is_silent());
     }
 
     fn close_idle(self: &Arc<Self>, closes: impl FnMut(&mut Idle<B>) -> bool) {
@@ -276,14 +267,6 @@ impl<B: Backend> Connections<B> {
         drop(state);
         drop(closed);
     }
-}
-
-/// Whether the backend says nothing. One that sends unasked, or has closed, must not get a client.
-fn is_silent(stream: &mut Stream) -> bool {
-    let mut context = Context::from_waker(noop_waker_ref());
-    stream
-        .poll_read_some(&mut context, &mut [0; 1])
-        .is_pending()
 }
 
 /// A connection is being opened ahead for as long as this lives.
@@ -298,25 +281,30 @@ impl<B: Backend> Drop for Ahead<B> {
 impl<B: Backend> Held<B> {
     /// Gives it back, for the next session. Nothing may be under way on it.
     pub fn give_back(self: Box<Self>, stream: Stream) {
+        self.give_back_at(Instant::now(), stream);
+    }
+
+    /// As `give_back`, with the present time.
+    pub fn give_back_at(self: Box<Self>, now: Instant, stream: Stream) {
         if self.cancels.are_none() {
-            self.lend_on(stream);
+            self.lend_on(now, stream);
             return;
         }
         // A cancel request under way could cancel the next session's statement.
         let cancels = Arc::clone(&self.cancels);
         tokio::spawn(async move {
             cancels.end().await;
-            self.lend_on(stream);
+            self.lend_on(Instant::now(), stream);
         });
     }
 
-    fn lend_on(self: Box<Self>, mut stream: Stream) {
+    fn lend_on(self: Box<Self>, now: Instant, mut stream: Stream) {
         let Some(pool) = self.room.0.clone() else {
             return;
         };
-        self.server.rest();
+        self.server.rest(now);
         // Dropping it closes it and passes its room on.
-        if !is_silent(&mut stream) {
+        if !stream.is_silent() {
             return;
         }
         let mut state = pool.state.lock();
@@ -324,32 +312,20 @@ impl<B: Backend> Held<B> {
             drop(state);
             return;
         }
-        let (held, stream) = match state.lend(self, stream) {
-            None => return,
-            Some(back) => back,
+        let Some((mut held, stream)) = state.lend(self, stream) else {
+            return;
         };
         if state.has_roomless() {
             // Its room goes to a session that waits for another kind.
             drop(state);
             return;
         }
-        let Held {
-            server,
-            kind,
-            known,
-            cancels,
-            mut room,
-            ..
-        } = *held;
-        room.0 = None;
-        let idle = Idle {
-            server,
-            known,
-            cancels,
+        held.room.0 = None;
+        state.rest(Idle {
+            held,
             stream,
-            since: Instant::now(),
-        };
-        state.rest(kind, idle);
+            since: now,
+        });
     }
 }
 

@@ -115,10 +115,10 @@ impl Servers {
         self.lent.load(Ordering::Relaxed)
     }
 
-    /// Records that a connection is lent to the client of this number.
-    pub fn lend(&self, server: &Server, client: u64) {
+    /// Records that a connection is lent to the client of this number from `now` on.
+    pub fn lend(&self, server: &Server, client: u64, now: Instant) {
         self.lent.fetch_add(1, Ordering::Relaxed);
-        server.note(client);
+        server.note(client, now);
     }
 }
 
@@ -133,9 +133,9 @@ impl Server {
         self.is_to_close.load(Ordering::Acquire)
     }
 
-    /// Records that it was given back.
-    pub fn rest(&self) {
-        self.note(0);
+    /// Records that it was given back at `now`.
+    pub fn rest(&self, now: Instant) {
+        self.note(0, now);
     }
 
     /// Whether it is of this database. `None` stands for any.
@@ -143,8 +143,8 @@ impl Server {
         database.is_none_or(|name| self.names.database == name)
     }
 
-    fn note(&self, client: u64) {
-        let since = self.opened.elapsed().as_millis();
+    fn note(&self, client: u64, now: Instant) {
+        let since = now.saturating_duration_since(self.opened).as_millis();
         let since_ms = u64::try_from(since).unwrap_or(u64::MAX);
         self.since_ms.store(since_ms, Ordering::Relaxed);
         self.client.store(client, Ordering::Relaxed);

@@ -8,6 +8,7 @@ use std::hash::Hash;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
+use ahash::RandomState;
 use parking_lot::Mutex;
 
 /// All statements that a client or connection has, by what was prepared.
@@ -17,7 +18,7 @@ pub struct Table<B: Eq + Hash + ?Sized, N> {
     next: AtomicU64,
 }
 
-type ByBody<B, N> = HashMap<Arc<B>, Weak<Statement<B, N>>>;
+type ByBody<B, N> = HashMap<Arc<B>, Weak<Statement<B, N>>, RandomState>;
 
 /// A statement.
 #[derive(Debug)]
@@ -109,7 +110,7 @@ impl<B: Eq + Hash + ?Sized, N> Drop for Statement<B, N> {
 #[derive(Debug)]
 pub struct OfConnection<B: Eq + Hash + ?Sized, N, T> {
     /// By number.
-    known: HashMap<u64, Known<B, N, T>>,
+    known: HashMap<u64, Known<B, N, T>, RandomState>,
     uses: u64,
 }
 
@@ -130,7 +131,7 @@ pub type GivenUp<B, N, T> = (Arc<Statement<B, N>>, T);
 impl<B: Eq + Hash + ?Sized, N, T> Default for OfConnection<B, N, T> {
     fn default() -> Self {
         Self {
-            known: HashMap::new(),
+            known: HashMap::default(),
             uses: 0,
         }
     }

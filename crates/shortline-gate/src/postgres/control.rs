@@ -145,10 +145,22 @@ impl<'a> Iterator for Words<'a> {
     }
 }
 
-/// Whether a byte may be part of an unquoted name.
+/// Whether a byte may be part of an unquoted name. A look-up: each byte of each statement is asked about.
 pub(super) fn is_of_name(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$' || byte >= 0x80
+    OF_NAMES[usize::from(byte)]
 }
+
+static OF_NAMES: [bool; 256] = {
+    let mut of_names = [false; 256];
+    let mut byte = 0;
+    while byte < of_names.len() {
+        let is_letter = (byte as u8).is_ascii_alphanumeric();
+        of_names[byte] =
+            is_letter || byte == b'_' as usize || byte == b'$' as usize || byte >= 0x80;
+        byte += 1;
+    }
+    of_names
+};
 
 /// The text after white space and comments. A comment without an end is not skipped.
 pub(super) fn behind_blanks(mut text: &[u8]) -> &[u8] {

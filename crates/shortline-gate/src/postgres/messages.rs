@@ -60,7 +60,7 @@ pub fn closed_statement(body: &[u8]) -> Option<&[u8]> {
 
 /// The text up to a zero byte, and the bytes after it.
 pub fn text(bytes: &[u8]) -> (&[u8], &[u8]) {
-    match bytes.iter().position(|byte| *byte == 0) {
+    match memchr::memchr(0, bytes) {
         Some(end) => (&bytes[..end], &bytes[end + 1..]),
         None => (bytes, &[]),
     }

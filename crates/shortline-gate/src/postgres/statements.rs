@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use ahash::RandomState;
+
 use crate::classify::Class;
 
 /// The effect of executing a prepared statement.
@@ -20,7 +22,7 @@ const NAME_BYTES_MAX: usize = 63;
 #[derive(Debug)]
 pub struct Statements {
     unnamed: Option<Prepared>,
-    named: HashMap<Box<[u8]>, Prepared>,
+    named: HashMap<Box<[u8]>, Prepared, RandomState>,
     named_max: usize,
 }
 
@@ -29,7 +31,7 @@ impl Statements {
     pub fn new(named_max: usize) -> Self {
         Self {
             unnamed: None,
-            named: HashMap::new(),
+            named: HashMap::default(),
             named_max,
         }
     }
@@ -57,11 +59,8 @@ impl Statements {
     pub fn close(&mut self, name: &[u8]) {
         if name.is_empty() {
             self.unnamed = None;
-        } else {
-            self.named.remove(name);
-        }
-        if self.named.is_empty() {
-            self.named = HashMap::new();
+        } else if self.named.remove(name).is_some() && self.named.is_empty() {
+            self.named = HashMap::default();
         }
     }
 }

@@ -81,6 +81,18 @@ impl Socket {
         }
     }
 
+    /// Whether nothing has come and the peer has not closed: a byte that has come is read. A socket of the kernel is only
+    /// asked if it is ready, and whoever waits for it goes on waiting. `None` for others, which have to be polled.
+    pub fn is_silent(&self) -> Option<bool> {
+        let read = match self {
+            Self::Kernel(stream) => stream.try_read(&mut [0]),
+            Self::Unix(stream, None) => stream.try_read(&mut [0]),
+            Self::Unix(_, Some(_)) => return Some(false),
+            Self::Simulated(..) => return None,
+        };
+        Some(read.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock))
+    }
+
     /// Sets the options of a relay's sockets.
     ///
     /// # Errors
@@ -188,6 +200,34 @@ impl AsyncWrite for Socket {
             Self::Kernel(stream) => Pin::new(stream).poll_shutdown(context),
             Self::Unix(stream, _) => Pin::new(stream).poll_shutdown(context),
             Self::Simulated(stream, _) => Pin::new(stream).poll_shutdown(context),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use tokio::io::AsyncWriteExt;
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_peer_is_silent_until_it_says_something_or_closes() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        for says in [&b"x"[..], b""] {
+            let ours = TcpStream::connect(address).await.unwrap();
+            let (mut theirs, _) = listener.accept().await.unwrap();
+            let ours = Socket::from(ours);
+            assert_eq!(ours.is_silent(), Some(true));
+            theirs.write_all(says).await.unwrap();
+            theirs.shutdown().await.unwrap();
+            let Socket::Kernel(stream) = &ours else {
+                panic!("it is TCP");
+            };
+            stream.readable().await.unwrap();
+            assert_eq!(ours.is_silent(), Some(false));
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use rustls::pki_types::CertificateDer;
@@ -60,6 +60,18 @@ impl Stream {
             Self::Plain(_) => None,
             Self::Tls(stream) => stream.get_ref().1.peer_certificates()?.first(),
         }
+    }
+
+    /// Whether the peer says nothing now, and has not closed. Reads at most a byte, so that whoever asks has no more use for
+    /// a stream that is not silent.
+    pub fn is_silent(&mut self) -> bool {
+        if let Self::Plain(socket) = self
+            && let Some(is_silent) = socket.is_silent()
+        {
+            return is_silent;
+        }
+        let mut context = Context::from_waker(Waker::noop());
+        self.poll_read_some(&mut context, &mut [0; 1]).is_pending()
     }
 
     /// Reads the next bytes into the front of `bytes`. Returns 0 at the end.

@@ -56,6 +56,8 @@ struct Running {
     admitted: Admitted,
     is_paused: bool,
     has_failed: bool,
+    /// A statement has ended, and it is not noted yet when.
+    has_ended_one: bool,
 }
 
 impl Work {
@@ -118,13 +120,13 @@ impl Work {
             Some(elsewhere) => (&elsewhere.gate, elsewhere.account.as_ref()),
         };
         let own = || account.map(GateClient::tenant).unwrap_or_default();
-        let named = class.tenant.as_deref();
+        let (request_type, tenant) = gate.named(&class.name, class.tenant.as_deref());
         let question = Question {
             client: account,
-            tenant: named.map_or_else(own, |name| gate.tenant_of(name)),
+            tenant: tenant.unwrap_or_else(own),
             never_waits: class.never_waits,
             runaway: class.runaway,
-            ..gate.type_of(&class.name).into()
+            ..request_type.into()
         };
         self.unit = match gate.ask(question)? {
             Decision::Admitted(admitted) => Unit::Running(Running::new(admitted, &self.handle)),
@@ -196,33 +198,48 @@ impl Work {
         }
     }
 
-    /// A statement has ended, and the backend goes on with the next one.
+    /// A statement has ended, and the backend goes on with the next one, if there is one. The clock is read at the next
+    /// [`Self::set_paused`]: mostly the unit has ended by then.
     pub fn next_statement(&mut self) {
-        if let Unit::Running(running) = &mut self.unit
-            && !running.is_paused
-        {
-            running.admitted.next_statement();
+        if let Unit::Running(running) = &mut self.unit {
+            running.has_ended_one = !running.is_paused;
         }
     }
 
-    /// Sets whether the backend waits for the client.
+    /// Sets whether the backend waits for the client. Called when all that has come is handled.
     pub fn set_paused(&mut self, is_paused: bool) {
-        if let Unit::Running(running) = &mut self.unit
-            && running.is_paused != is_paused
-        {
+        let Unit::Running(running) = &mut self.unit else {
+            return;
+        };
+        let has_ended_one = std::mem::take(&mut running.has_ended_one);
+        if running.is_paused != is_paused {
             running.is_paused = is_paused;
             if is_paused {
                 running.admitted.pause();
             } else {
                 running.admitted.resume();
             }
+        } else if has_ended_one && !is_paused {
+            running.admitted.next_statement();
+        }
+    }
+
+    /// When the backend began to work on the present statement. `None` while it works on none.
+    pub fn statement_since(&self) -> Option<Instant> {
+        match &self.unit {
+            Unit::Running(running) => running.admitted.statement_since(),
+            Unit::None | Unit::Waiting(_) => None,
         }
     }
 
     /// Ends the running unit.
     pub fn finish(&mut self) {
+        self.finish_at(Instant::now());
+    }
+
+    /// As `finish`, with the time `now` of the end.
+    pub fn finish_at(&mut self, now: Instant) {
         if let Unit::Running(running) = std::mem::take(&mut self.unit) {
-            let now = Instant::now();
             let outcome = match running.has_failed {
                 true => Outcome::Failed,
                 false => Outcome::Completed,
@@ -242,6 +259,7 @@ impl Running {
             admitted,
             is_paused: false,
             has_failed: false,
+            has_ended_one: false,
         }
     }
 }

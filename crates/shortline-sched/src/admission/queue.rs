@@ -5,11 +5,10 @@
 //! type's estimate. With aging, [`Bounds`] decides. The types are also kept in the order of their first
 //! waiters, and those to be tried in a second such set.
 
-use std::collections::BTreeSet;
-
 use super::aging::{Bounds, Expected, Moment};
 use super::config::{Order, types_held};
 use super::requests::{RequestId, Requests};
+use super::sorted::Sorted;
 use super::types::Types;
 use crate::policy::boost::boosted;
 use crate::{JobId, JobSpec, Policy, Scheduler, SchedulerConfig};
@@ -22,9 +21,9 @@ pub(super) struct Queue {
     /// The list of each type, up to the last type that has waited.
     lines: Vec<Line>,
     /// The first waiter of each type, by arrival.
-    heads: BTreeSet<(RequestId, usize)>,
+    heads: Sorted<(RequestId, usize)>,
     /// The entries of `heads` whose type is to be tried.
-    newcomers: BTreeSet<(RequestId, usize)>,
+    newcomers: Sorted<(RequestId, usize)>,
     order: Order,
     bounds: Option<Bounds>,
     waiting: usize,
@@ -37,11 +36,21 @@ struct Line {
     ends: Option<(RequestId, RequestId)>,
     /// Its place in the order of types; `None` if none waits.
     place: Option<JobId>,
-    /// The first waiter when the type was last ranked.
-    head: Option<RequestId>,
+    /// What the type was last ranked by.
+    ranked: Option<Ranked>,
     /// When the first waiter arrived.
     head_arrival_ns: u64,
     waiting: u64,
+}
+
+/// What a type is ranked by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Ranked {
+    /// Its first waiter.
+    head: RequestId,
+    arrival: u64,
+    rank_ns: u64,
+    is_to_be_tried: bool,
 }
 
 impl Queue {
@@ -56,8 +65,8 @@ impl Queue {
             types: Scheduler::new(SchedulerConfig::new(policy, types_held(types_max).get())),
             kinds: Vec::new(),
             lines: Vec::new(),
-            heads: BTreeSet::new(),
-            newcomers: BTreeSet::new(),
+            heads: Sorted::default(),
+            newcomers: Sorted::default(),
             order,
             bounds: aging.map(Bounds::new),
             waiting: 0,
@@ -70,12 +79,12 @@ impl Queue {
 
     /// The request that has waited longest, and its type.
     pub(super) fn oldest(&self) -> Option<(RequestId, usize)> {
-        self.heads.first().copied()
+        self.heads.first()
     }
 
     /// The request that has waited longest of the types to be tried, and its type.
     pub(super) fn newcomer(&self) -> Option<(RequestId, usize)> {
-        self.newcomers.first().copied()
+        self.newcomers.first()
     }
 
     /// The request that is next by the policy.
@@ -176,29 +185,35 @@ impl Queue {
         let Some(line) = self.lines.get_mut(kind) else {
             return;
         };
+        let entry = types.get(kind);
+        let ranked = line.ends.map(|(head, _)| Ranked {
+            head,
+            arrival: match self.order {
+                Order::Boost => boosted(line.head_arrival_ns, entry.boost_ns as f64),
+                // The sequence keeps the order of two arrivals at the same time.
+                _ => head.sequence,
+            },
+            rank_ns: entry.rank_ns(),
+            is_to_be_tried: entry.is_to_be_tried(),
+        });
+        if ranked == line.ranked {
+            return;
+        }
         if let Some(job) = line.place.take() {
             self.types.remove(job);
         }
-        if let Some(head) = line.head.take() {
-            self.heads.remove(&(head, kind));
-            self.newcomers.remove(&(head, kind));
-        }
-        let Some((first, _)) = line.ends else {
+        let last = std::mem::replace(&mut line.ranked, ranked);
+        let head_of = |ranked: Option<Ranked>| ranked.map(|ranked| ranked.head);
+        change(&mut self.heads, head_of(last), head_of(ranked), kind);
+        let tried = |ranked: Option<Ranked>| ranked.filter(|is| is.is_to_be_tried);
+        let (last, now) = (head_of(tried(last)), head_of(tried(ranked)));
+        change(&mut self.newcomers, last, now, kind);
+        let Some(ranked) = ranked else {
             return;
         };
-        line.head = Some(first);
-        self.heads.insert((first, kind));
-        let entry = types.get(kind);
-        if entry.is_to_be_tried() {
-            self.newcomers.insert((first, kind));
-        }
         let spec = JobSpec {
-            arrival_ns: match self.order {
-                Order::Boost => boosted(line.head_arrival_ns, entry.boost_ns as f64),
-                // The sequence keeps the order of two arrivals at the same time.
-                _ => first.sequence,
-            },
-            work: entry.rank_ns(),
+            arrival_ns: ranked.arrival,
+            work: ranked.rank_ns,
             ..JobSpec::default()
         };
         // There is room for every type.
@@ -237,6 +252,22 @@ impl Queue {
                 types.service_ns(other).saturating_mul(waiting)
             })
             .fold(0, u64::saturating_add)
+    }
+}
+
+/// Replaces a type's first waiter in a list. `None`: it has none there.
+fn change(
+    list: &mut Sorted<(RequestId, usize)>,
+    last: Option<RequestId>,
+    now: Option<RequestId>,
+    kind: usize,
+) {
+    match (last, now) {
+        (last, now) if last == now => {}
+        (Some(last), Some(now)) => list.replace((last, kind), (now, kind)),
+        (Some(last), None) => list.remove((last, kind)),
+        (None, Some(now)) => list.insert((now, kind)),
+        (None, None) => {}
     }
 }
 

@@ -61,7 +61,6 @@
 mod limits;
 mod table;
 mod tenant;
-mod waiting;
 
 use super::Admission;
 use super::requests::{Next, RequestId};

@@ -5,6 +5,8 @@ use std::future::Future;
 use std::io;
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use super::prepared::OfConnection;
 use super::settings::{Schema, Settings, base_of, look_at_base};
 use crate::mysql::ask::{AskError, ask};
@@ -203,12 +205,12 @@ pub async fn clean(mut held: Box<Held>, stream: Stream) {
         held.known.base = base;
         // A reset does not change the database, and the session may have turned off its tracking.
         held.known.schema = schema;
-        give_back(held, stream);
+        give_back(Instant::now(), held, stream);
     }
 }
 
 /// Gives a connection back under its current kind.
-pub fn give_back(mut held: Box<Held>, stream: Stream) {
+pub fn give_back(now: Instant, mut held: Box<Held>, stream: Stream) {
     let has_database = held.known.schema.is_some();
     if held.kind.has_database != has_database {
         held.kind = Kind {
@@ -217,7 +219,7 @@ pub fn give_back(mut held: Box<Held>, stream: Stream) {
         }
         .into();
     }
-    held.give_back(stream);
+    held.give_back_at(now, stream);
 }
 
 impl From<std::io::Error> for OpenError {

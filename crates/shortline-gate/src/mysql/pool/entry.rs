@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use tokio::time::Instant;
+
 use super::backend::{AcquireError, Kind, Login, OpenError, give_back};
 use super::greeting::{ask_servers, database_of, greet};
 use super::protocol::{Member, Pooled};
@@ -110,7 +112,7 @@ async fn begin_there(
     let acquiring = nodes.acquire_any(Arc::clone(kind), login.clone());
     let (held, stream) = acquiring.await?;
     let is_there = held.known.schema.as_deref() == login.database.as_deref().map(str::as_bytes);
-    give_back(held, stream);
+    give_back(Instant::now(), held, stream);
     // An idle connection in another database does not show whether this one exists. The first statement will.
     if is_there {
         let mut places = pool.places.lock();

@@ -3,13 +3,11 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-use shortline_base::roster::Place;
+use ahash::RandomState;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::{Connections, Held, Lending, Room};
-use crate::pool::cancels::Cancels;
-use crate::pool::servers::Server;
 use crate::pool::{Backend, Counts};
 use crate::relay::Stream;
 
@@ -18,7 +16,8 @@ use crate::relay::Stream;
 pub(super) struct State<B: Backend> {
     /// Connections that are idle, lent, or being opened.
     pub total: usize,
-    idle: HashMap<Arc<B::Kind>, Vec<Idle<B>>>,
+    /// By kind. The list of a kind may be empty.
+    idle: HashMap<Arc<B::Kind>, Vec<Idle<B>>, RandomState>,
     /// In the order of arrival. Those with room are among them.
     waiting: VecDeque<Waiter<B>>,
 }
@@ -26,12 +25,15 @@ pub(super) struct State<B: Backend> {
 /// A connection that is lent to nobody.
 #[derive(Debug)]
 pub(super) struct Idle<B: Backend> {
-    pub server: Place<Server>,
-    pub known: B::Known,
-    pub cancels: Arc<Cancels>,
+    /// It has no room while it is idle: its room counts in `State::total`.
+    pub held: Box<Held<B>>,
     pub stream: Stream,
     pub since: Instant,
 }
+
+/// With more kinds than this, the list of one is dropped as soon as it is empty, and not at the next sweep. Where all
+/// connections are in use it is empty after each.
+const EMPTY_LISTS_FROM: usize = 64;
 
 /// A session that waits.
 #[derive(Debug)]
@@ -57,7 +59,7 @@ impl<B: Backend> State<B> {
     pub fn new() -> Self {
         Self {
             total: 0,
-            idle: HashMap::new(),
+            idle: HashMap::default(),
             waiting: VecDeque::new(),
         }
     }
@@ -76,7 +78,7 @@ impl<B: Backend> State<B> {
 
     /// Whether a connection of this kind is idle.
     pub fn has_idle(&self, kind: &Arc<B::Kind>) -> bool {
-        self.idle.contains_key(kind)
+        self.idle.get(kind).is_some_and(|idle| !idle.is_empty())
     }
 
     /// Whether a connection may be opened that nobody waits for.
@@ -135,15 +137,18 @@ impl<B: Backend> State<B> {
     }
 
     /// Keeps a connection for the next session.
-    pub fn rest(&mut self, kind: Arc<B::Kind>, idle: Idle<B>) {
-        self.idle.entry(kind).or_default().push(idle);
+    pub fn rest(&mut self, idle: Idle<B>) {
+        match self.idle.get_mut(&idle.held.kind) {
+            Some(of_kind) => of_kind.push(idle),
+            None => drop(self.idle.insert(Arc::clone(&idle.held.kind), vec![idle])),
+        }
     }
 
     /// Takes the connection of this kind that came back last.
     pub fn take_idle(&mut self, kind: &Arc<B::Kind>) -> Option<Idle<B>> {
         let idle = self.idle.get_mut(kind)?;
         let taken = idle.pop();
-        if idle.is_empty() {
+        if idle.is_empty() && self.idle.len() > EMPTY_LISTS_FROM {
             self.idle.remove(kind);
         }
         taken
@@ -188,25 +193,27 @@ impl<B: Backend> State<B> {
     /// Takes the idle connections for which `closes` says so, in the order of their numbers.
     pub fn close_where(&mut self, mut closes: impl FnMut(&mut Idle<B>) -> bool) -> Vec<Idle<B>> {
         let mut all: Vec<_> = self.idle.values_mut().flatten().collect();
-        all.sort_by_key(|idle| idle.server.id());
+        all.sort_by_key(|idle| idle.held.server.id());
         let over = all
             .into_iter()
-            .filter_map(|idle| closes(idle).then(|| idle.server.id()));
+            .filter_map(|idle| closes(idle).then(|| idle.held.server.id()));
         let over: HashSet<u64> = over.collect();
         let mut closed = Vec::new();
         for idle in self.idle.values_mut() {
-            closed.extend(idle.extract_if(.., |idle| over.contains(&idle.server.id())));
+            closed.extend(idle.extract_if(.., |idle| over.contains(&idle.held.server.id())));
         }
         self.idle.retain(|_, idle| !idle.is_empty());
         self.total -= closed.len();
-        closed.sort_by_key(|idle| idle.server.id());
+        closed.sort_by_key(|idle| idle.held.server.id());
         closed
     }
 
     /// Takes the connection that has been idle longest.
     fn close_oldest(&mut self) -> Option<Idle<B>> {
-        let first = |idle: &Vec<Idle<B>>| idle.first().map(|idle| (idle.since, idle.server.id()));
-        let oldest = self.idle.iter().min_by_key(|(_, idle)| first(idle));
+        let first =
+            |idle: &Vec<Idle<B>>| idle.first().map(|idle| (idle.since, idle.held.server.id()));
+        let some = self.idle.iter().filter(|(_, idle)| !idle.is_empty());
+        let oldest = some.min_by_key(|(_, idle)| first(idle));
         let kind = oldest.map(|(kind, _)| Arc::clone(kind))?;
         let of_kind = self.idle.get_mut(&kind)?;
         let idle = of_kind.remove(0);

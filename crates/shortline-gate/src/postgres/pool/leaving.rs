@@ -4,13 +4,34 @@
 //! In doubt, the server is asked. A function of the user's that changes the session goes unnoticed. Poolers that
 //! parse SQL do not notice it either.
 
+use std::sync::LazyLock;
+
+use regex::bytes::Regex;
+
 use super::super::control::is_of_name;
 use super::super::messages::text;
+
+/// Matches each statement that may change the session by more than its first word, and few others. Of a statement that it does
+/// not match, which are nearly all, nothing else need be read.
+static MAY: LazyLock<Regex> = LazyLock::new(|| {
+    let may = r#"(?i-u)temp|set_config|pg_settings|pg_(?:try_)?advisory_|dblink|u&["']|;\s*[^\s;]|\*/|--"#;
+    Regex::new(may).expect("invariant: the pattern is well formed")
+});
 
 /// Whether a statement may change session state that outlasts its transaction. It does if one of certain words
 /// begins it. A statement may begin after a semicolon or a comment, also of a string. It also does if a name of
 /// certain functions and of temporary tables occurs anywhere, or an identifier with escapes (`U&"..."`).
 pub fn leaves_state(statement: &[u8]) -> bool {
+    match MAY.is_match(statement) {
+        true => leaves_state_by_words(statement),
+        false => {
+            let first = words(statement).next();
+            first.is_some_and(|word| word.begins_with_state())
+        }
+    }
+}
+
+fn leaves_state_by_words(statement: &[u8]) -> bool {
     has_escaped_name(statement)
         || words(statement).any(|word| word.begins_with_state() || word.is_of_state())
 }
@@ -76,32 +97,54 @@ struct Word<'a> {
 }
 
 /// The names of a statement. Strings and comments are not told from the rest.
-fn words(statement: &[u8]) -> impl Iterator<Item = Word<'_>> {
-    let has_dashes = memchr::memmem::find(statement, b"--").is_some();
-    let (mut at, mut is_first) = (0, true);
-    std::iter::from_fn(move || {
-        while let Some(&byte) = statement.get(at) {
-            let rest = &statement[at..];
-            let length = rest.iter().position(|byte| !is_of_name(*byte));
-            let (name, behind) = rest.split_at(length.unwrap_or(rest.len()));
-            at += name.len().max(1);
-            let ends_comment =
-                rest.starts_with(b"*/") || has_dashes && matches!(byte, b'\n' | b'\r');
-            if !name.is_empty() {
+fn words(statement: &[u8]) -> Words<'_> {
+    let mut dashes = memchr::memchr_iter(b'-', statement);
+    Words {
+        has_dashes: dashes.any(|at| statement.get(at + 1) == Some(&b'-')),
+        rest: statement,
+        is_first: true,
+    }
+}
+
+/// See [`words`].
+struct Words<'a> {
+    rest: &'a [u8],
+    is_first: bool,
+    /// A comment may end with its line.
+    has_dashes: bool,
+}
+
+impl<'a> Iterator for Words<'a> {
+    type Item = Word<'a>;
+
+    fn next(&mut self) -> Option<Word<'a>> {
+        let mut is_first = self.is_first;
+        loop {
+            let (&byte, behind) = self.rest.split_first()?;
+            if is_of_name(byte) {
+                let length = behind.iter().position(|byte| !is_of_name(*byte));
+                let (name, rest) = self.rest.split_at(length.unwrap_or(behind.len()) + 1);
+                (self.rest, self.is_first) = (rest, false);
                 return Some(Word {
                     name,
-                    is_first: std::mem::take(&mut is_first),
-                    rest: behind,
+                    is_first,
+                    rest,
                 });
-            } else if byte == b';' || ends_comment {
-                is_first = true;
-                at += usize::from(byte == b'*');
-            } else if !is_blank(byte) {
-                is_first = false;
+            }
+            self.rest = behind;
+            match byte {
+                b' ' => {}
+                b';' => is_first = true,
+                b'*' if behind.first() == Some(&b'/') => {
+                    self.rest = &behind[1..];
+                    is_first = true;
+                }
+                b'\n' | b'\r' if self.has_dashes => is_first = true,
+                byte if is_blank(byte) => {}
+                _ => is_first = false,
             }
         }
-        None
-    })
+    }
 }
 
 impl Word<'_> {
@@ -117,6 +160,14 @@ impl Word<'_> {
     }
 
     fn is_of_state(&self) -> bool {
+        // Most words begin with another letter.
+        if !self
+            .name
+            .first()
+            .is_some_and(|first| INITIALS[usize::from(*first)])
+        {
+            return false;
+        }
         NAMES.iter().any(|(known, is_prefix)| {
             let begins = self
                 .name
@@ -165,6 +216,19 @@ const NAMES: [(&[u8], bool); 9] = [
     (b"pg_advisory_unlock", true),
     (b"dblink", true),
 ];
+
+/// The first letters of `NAMES`, in lower case and in capitals.
+static INITIALS: [bool; 256] = {
+    let mut initials = [false; 256];
+    let mut at = 0;
+    while at < NAMES.len() {
+        let first = NAMES[at].0[0];
+        initials[first as usize] = true;
+        initials[first.to_ascii_uppercase() as usize] = true;
+        at += 1;
+    }
+    initials
+};
 
 #[cfg(test)]
 mod tests {
@@ -222,6 +286,21 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn no_statement_is_passed_over(
+            parts in prop::collection::vec(
+                prop::sample::select(vec![
+                    "set", "SET ", "select", "temp", "TEMPorary", "set_config", "pg_settings", "pg_temp_1", "pg_advisory_lock",
+                    "PG_TRY_advisory_lock", "pg_advisory_unlock_all", "dblink_exec", "u&", "U", "&", "\"", "'", ";", "*/", "/*",
+                    "--", "-", "\n", " ", "\u{b}", "(", "do", "x", "_", "1", "é",
+                ]),
+                0..12,
+            )
+        ) {
+            let statement = parts.concat();
+            prop_assert_eq!(leaves_state(statement.as_bytes()), leaves_state_by_words(statement.as_bytes()));
+        }
+
         #[test]
         fn any_bytes_are_read(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
             leaves_state(&bytes);

@@ -11,22 +11,40 @@ use std::sync::Arc;
 
 use super::prepared::Statement;
 
-/// A message that was sent, or an answer to insert.
+/// A message that was sent, or an answer to insert. Large parts are in boxes: an idle session keeps room for some.
 #[derive(Debug)]
 enum Expected {
     /// This many consecutive messages of the client, with one answer each.
     Answers(u32),
-    /// A Parse, and what the client's unnamed statement is then, if it is a client's of the unnamed statement.
-    Parse(Prepares, Option<Arc<Statement>>),
+    /// A Parse.
+    Parse(Box<Parsing>),
     /// A Close of the pool's own, of this statement.
     HiddenClose(Arc<Statement>),
-    /// An answer to insert, and its effect. Nothing was sent for it.
-    Put(Vec<u8>, Effect),
+    /// An answer to insert. Nothing was sent for it.
+    Put(Box<Put>),
     /// A Query, FunctionCall or Sync of the client. Its answer ends with ReadyForQuery.
     Ready(Ends),
     /// A Query of the pool's own. Its whole answer is dropped.
     HiddenQuery,
 }
+
+/// A Parse.
+#[derive(Debug)]
+struct Parsing {
+    prepares: Prepares,
+    /// What the client's unnamed statement is then, if it is a client's of the unnamed statement.
+    unnamed: Option<Arc<Statement>>,
+}
+
+/// An answer to insert, and its effect.
+#[derive(Debug)]
+struct Put {
+    answer: Vec<u8>,
+    effect: Effect,
+}
+
+/// An idle session keeps room for this many entries of 16 bytes.
+const KEPT_ENTRIES: usize = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ends {
@@ -58,8 +76,8 @@ impl Expected {
     /// Whether it changes an unnamed statement, apart from a Query.
     fn sets_unnamed(&self) -> bool {
         match self {
-            Self::Parse(prepares, _) => prepares.is_unnamed,
-            Self::Put(_, Effect::Closed(name, _)) => name.is_empty(),
+            Self::Parse(parsing) => parsing.prepares.is_unnamed,
+            Self::Put(put) => put.closes_unnamed(),
             _ => false,
         }
     }
@@ -67,17 +85,23 @@ impl Expected {
     /// What the unnamed statements are once it is done.
     fn apply_to(&self, unnamed: &mut Unnamed) {
         match self {
-            Self::Parse(prepares, clients) if prepares.is_unnamed => {
-                unnamed.there = Some(prepares.id);
-                if clients.is_some() {
-                    unnamed.client.clone_from(clients);
+            Self::Parse(parsing) if parsing.prepares.is_unnamed => {
+                unnamed.there = Some(parsing.prepares.id);
+                if parsing.unnamed.is_some() {
+                    unnamed.client.clone_from(&parsing.unnamed);
                 }
             }
-            Self::Put(_, Effect::Closed(name, _)) if name.is_empty() => unnamed.client = None,
+            Self::Put(put) if put.closes_unnamed() => unnamed.client = None,
             Self::Ready(Ends::Query) => *unnamed = Unnamed::default(),
             Self::HiddenQuery => unnamed.there = None,
             _ => {}
         }
+    }
+}
+
+impl Put {
+    fn closes_unnamed(&self) -> bool {
+        matches!(&self.effect, Effect::Closed(name, _) if name.is_empty())
     }
 }
 
@@ -163,7 +187,8 @@ impl Pipeline {
 
     /// Notes a Parse that goes to the backend, and the client's unnamed statement that it makes.
     pub fn send_parse(&mut self, prepares: Prepares, unnamed: Option<Arc<Statement>>) {
-        self.push(Expected::Parse(prepares, unnamed));
+        let parsing = Parsing { prepares, unnamed };
+        self.push(Expected::Parse(Box::new(parsing)));
     }
 
     /// Notes a Close of the pool's own.
@@ -173,7 +198,7 @@ impl Pipeline {
 
     /// Inserts an answer after the answers to earlier messages.
     pub fn put(&mut self, answer: Vec<u8>, effect: Effect) {
-        self.push(Expected::Put(answer, effect));
+        self.push(Expected::Put(Box::new(Put { answer, effect })));
     }
 
     /// Notes a Query or FunctionCall that goes to the backend.
@@ -194,7 +219,7 @@ impl Pipeline {
 
     /// Whether an inserted answer is due now.
     pub fn has_put(&self) -> bool {
-        matches!(self.expected.front(), Some(Expected::Put(..)))
+        matches!(self.expected.front(), Some(Expected::Put(_)))
     }
 
     /// The inserted answer that is due now, if any.
@@ -205,7 +230,7 @@ impl Pipeline {
         let put = self.expected.pop_front()?;
         put.apply_to(&mut self.unnamed);
         match put {
-            Expected::Put(answer, _) => Some(answer),
+            Expected::Put(put) => Some(put.answer),
             _ => None,
         }
     }
@@ -231,10 +256,10 @@ impl Pipeline {
                 self.expected.pop_front();
                 Fate::Hidden
             }
-            Some(parse @ Expected::Parse(..)) if tag == b'1' => {
+            Some(parse @ Expected::Parse(_)) if tag == b'1' => {
                 parse.apply_to(&mut self.unnamed);
                 match self.expected.pop_front() {
-                    Some(Expected::Parse(prepares, _)) => Fate::Prepared(prepares),
+                    Some(Expected::Parse(parsing)) => Fate::Prepared(parsing.prepares),
                     _ => Fate::Passed,
                 }
             }
@@ -265,11 +290,11 @@ impl Pipeline {
             return lost;
         }
         // A Parse that fails has removed the unnamed statement. One that is skipped has not.
-        if let Some(Expected::Parse(prepares, clients)) = self.expected.front()
-            && prepares.is_unnamed
+        if let Some(Expected::Parse(parsing)) = self.expected.front()
+            && parsing.prepares.is_unnamed
         {
             self.unnamed.there = None;
-            if clients.is_some() {
+            if parsing.unnamed.is_some() {
                 self.unnamed.client = None;
             }
         }
@@ -279,9 +304,9 @@ impl Pipeline {
                     self.expected.push_front(expected);
                     return lost;
                 }
-                Expected::Parse(prepares, _) => lost.push(Lost::Parse(prepares)),
+                Expected::Parse(parsing) => lost.push(Lost::Parse(parsing.prepares)),
                 Expected::HiddenClose(statement) => lost.push(Lost::Close(statement)),
-                Expected::Put(_, effect) => lost.push(Lost::Effect(effect)),
+                Expected::Put(put) => lost.push(Lost::Effect(put.effect)),
                 Expected::Answers(_) | Expected::Ready(Ends::Query) | Expected::HiddenQuery => {}
             }
         }
@@ -294,11 +319,11 @@ impl Pipeline {
     pub fn awaits(&self, is_it: impl Fn(Pending<'_>) -> bool) -> bool {
         let mut before = self.expected.iter().take(self.last_ready().unwrap_or(0));
         before.any(|expected| match expected {
-            Expected::Parse(prepares, _) => is_it(Pending::Parse(prepares)),
+            Expected::Parse(parsing) => is_it(Pending::Parse(&parsing.prepares)),
             Expected::HiddenClose(statement) => is_it(Pending::Close(statement.id)),
-            Expected::Put(_, Effect::Prepared(name) | Effect::Closed(name, _)) => {
-                is_it(Pending::Put(name))
-            }
+            Expected::Put(put) => match &put.effect {
+                Effect::Prepared(name) | Effect::Closed(name, _) => is_it(Pending::Put(name)),
+            },
             _ => false,
         })
     }
@@ -358,7 +383,8 @@ impl Pipeline {
             self.expected.drain(..=ignored);
         }
         if self.expected.is_empty() {
-            self.expected = VecDeque::new();
+            // An idle session keeps little memory. A busy one does not have to allocate again.
+            self.expected.shrink_to(KEPT_ENTRIES);
         }
         !is_hidden
     }

@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use ahash::RandomState;
 use parking_lot::Mutex;
 
 use super::super::messages::text;
@@ -80,7 +81,7 @@ impl Statement {
 #[derive(Debug, Default)]
 pub struct OfClient {
     unnamed: Option<Arc<Statement>>,
-    named: HashMap<Box<[u8]>, Arc<Statement>>,
+    named: HashMap<Box<[u8]>, Arc<Statement>, RandomState>,
 }
 
 impl OfClient {
@@ -109,18 +110,16 @@ impl OfClient {
 
     /// Forgets a statement that the client closes, or that was not prepared because of an error.
     pub fn close(&mut self, name: &[u8]) {
-        match name {
-            b"" => self.unnamed = None,
-            name => drop(self.named.remove(name)),
-        }
-        if self.named.is_empty() {
-            self.named = HashMap::new();
+        if name.is_empty() {
+            self.unnamed = None;
+        } else if self.named.remove(name).is_some() && self.named.is_empty() {
+            self.named = HashMap::default();
         }
     }
 
     /// Forgets all named statements.
     pub fn close_named(&mut self) {
-        self.named = HashMap::new();
+        self.named = HashMap::default();
     }
 
     /// The number of named statements.

@@ -16,6 +16,7 @@ mod statements;
 mod to_client;
 mod to_server;
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::Pin;
@@ -117,6 +118,11 @@ impl std::fmt::Debug for Phase {
 /// The most bytes that are gathered for one write.
 const GATHERED_BYTES_MAX: usize = 16 * 1024;
 
+thread_local! {
+    /// The memory in which the thread's sessions gather in turn.
+    static GATHERED: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
 /// The client's messages that are dropped after an error that the gate sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Dropping {
@@ -137,6 +143,8 @@ pub struct Pooled {
     /// The replica that its unit goes to, and what it is to the primary, should there be no connection.
     replica: Option<usize>,
     class: Option<Class>,
+    /// The statement that the gate was just asked for, by its place among the bytes that are handled now, and its class.
+    asked: Option<((usize, usize), Class)>,
     /// The connection it has: during a unit, and for longer if it is pinned.
     held: Option<Box<Held>>,
     /// The pin, if it keeps its connection between units.
@@ -201,6 +209,7 @@ impl Pooled {
             phase: Phase::Resting,
             replica: None,
             class: None,
+            asked: None,
             held: None,
             pin: None,
             conversation: Conversation::new(limits.pipelined_max),
@@ -241,17 +250,26 @@ impl Pooled {
 
     /// Gathers bytes for the backend, because each write wakes it.
     fn send(&mut self, exchange: &mut Exchange<'_, '_>, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
         if self.to_server.len() + bytes.len() > GATHERED_BYTES_MAX {
             self.flush(exchange);
             exchange.to_server(bytes);
         } else {
+            if self.to_server.capacity() == 0 {
+                self.to_server = GATHERED.take();
+            }
             self.to_server.extend_from_slice(bytes);
         }
     }
 
     fn flush(&mut self, exchange: &mut Exchange<'_, '_>) {
         if !self.to_server.is_empty() {
-            exchange.to_server(&std::mem::take(&mut self.to_server));
+            let mut gathered = std::mem::take(&mut self.to_server);
+            exchange.to_server(&gathered);
+            gathered.clear();
+            GATHERED.set(gathered);
         }
     }
 

@@ -7,10 +7,10 @@ use super::super::charge::Charge;
 use super::super::config::AdmissionConfig;
 use super::super::queue::Queue;
 use super::super::requests::Next;
+use super::super::sorted::Sorted;
 use super::super::types::{Types, beginning};
 use super::TenantLimits;
 use super::tenant::{Beginning, Tenant, TenantView};
-use super::waiting::Waiting;
 
 /// The name of the first tenant, which has all requests without another.
 pub const DEFAULT_TENANT: &str = "default";
@@ -49,7 +49,7 @@ pub(in crate::admission) struct Tenants {
     /// The limits of tenants that the configuration does not name.
     others: TenantLimits,
     /// The tenants with waiting requests, by tag.
-    waiting_by_tag: Waiting,
+    waiting_by_tag: Sorted<(u128, usize)>,
     waiting: usize,
     virtual_time: u128,
     level_max: u128,
@@ -63,7 +63,7 @@ impl Tenants {
             by_name: HashMap::from([(DEFAULT_TENANT.to_owned(), 0)]),
             beginning,
             others: TenantLimits::default(),
-            waiting_by_tag: Waiting::default(),
+            waiting_by_tag: Sorted::default(),
             waiting: 0,
             virtual_time: 0,
             level_max: 0,

@@ -4,6 +4,8 @@
 use std::sync::Arc;
 use std::task::Poll;
 
+use tokio::time::Instant;
+
 use super::to_client::unasked;
 use super::{AUTOCOMMIT, Look, Phase, Pooled, Reasons, Then, Turn, UnderWay, ok, query};
 use crate::BackendConnection;
@@ -130,7 +132,9 @@ impl Pooled {
         });
         let (pool, handle) = (&self.member.pool, exchange.work.handle());
         let connections = pool.common.nodes.connections(held.node);
-        connections.servers().lend(&held.server, handle.id());
+        let now = exchange.work.statement_since();
+        let now = now.unwrap_or_else(Instant::now);
+        connections.servers().lend(&held.server, handle.id(), now);
         handle.set_link(Some(held.server.id()));
         self.reply = Follower::new(held.known.capabilities, Status(self.status()));
         let commands = self.commands_for(&mut held);
@@ -304,9 +308,10 @@ impl Pooled {
         }
         // The server ends, and has said so behind its answer.
         let is_over = !std::mem::take(&mut self.partial).is_empty();
+        let now = Instant::now();
         if let Some(pin) = &mut self.pin {
             pin.set_resting(true);
-            exchange.work.finish();
+            exchange.work.finish_at(now);
             return if is_over { Err(unasked()) } else { Ok(()) };
         }
         *self.member.target.current.lock() = None;
@@ -316,10 +321,10 @@ impl Pooled {
         if let (Some(held), Some(stream), false) =
             (self.held.take(), exchange.server.detach(), is_over)
         {
-            give_back(held, stream);
+            give_back(now, held, stream);
         }
         self.replica = None;
-        exchange.work.finish();
+        exchange.work.finish_at(now);
         Ok(())
     }
 

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use super::{Dropping, Phase, Pooled};
 use crate::BackendConnection;
 use crate::pool::Pins;
@@ -44,7 +46,10 @@ impl Pooled {
         }
         let nodes = &self.member.pool.common.nodes;
         match nodes.try_take(self.replica, &self.member.kind) {
-            Some((held, stream)) => self.attach(exchange, held, stream),
+            Some((held, stream)) => {
+                let now = exchange.work.statement_since();
+                self.attach(exchange, held, stream, now.unwrap_or_else(Instant::now));
+            }
             None => {
                 let (kind, login) = (self.member.kind.clone(), self.member.login.clone());
                 let acquiring = Arc::clone(nodes).acquire(self.replica, kind, login);
@@ -62,7 +67,7 @@ impl Pooled {
         match acquiring.as_mut().poll(exchange.context) {
             Poll::Pending => false,
             Poll::Ready(Ok((held, stream))) => {
-                self.attach(exchange, held, stream);
+                self.attach(exchange, held, stream, Instant::now());
                 true
             }
             Poll::Ready(Err(error)) => {
@@ -96,7 +101,13 @@ impl Pooled {
         }
     }
 
-    fn attach(&mut self, exchange: &mut Exchange<'_, '_>, held: Box<Held>, stream: Stream) {
+    fn attach(
+        &mut self,
+        exchange: &mut Exchange<'_, '_>,
+        held: Box<Held>,
+        stream: Stream,
+        now: Instant,
+    ) {
         exchange.server.attach(stream);
         let number = held.known.key.as_deref().and_then(process_of);
         let server = held.node;
@@ -104,7 +115,7 @@ impl Pooled {
         exchange.work.set_backend(backend);
         let (pool, handle) = (&self.member.pool, exchange.work.handle());
         let connections = pool.common.nodes.connections(held.node);
-        connections.servers().lend(&held.server, handle.id());
+        connections.servers().lend(&held.server, handle.id(), now);
         handle.set_link(Some(held.server.id()));
         self.held = Some(held);
         self.put_settings_on(exchange);
@@ -316,21 +327,22 @@ impl Pooled {
 
     /// Ends the unit. Gives the connection back, unless the session is pinned.
     fn release(&mut self, exchange: &mut Exchange<'_, '_>) {
+        let now = Instant::now();
         self.phase = Phase::Resting;
         *self.member.target.0.lock() = None;
         if let Some(pin) = &mut self.pin {
             pin.set_resting(true);
-            exchange.work.finish();
+            exchange.work.finish_at(now);
             return;
         }
         exchange.work.handle().set_link(None);
         exchange.work.set_backend(None);
         // The connection goes back before the permit, so the next admitted unit finds it.
         if let (Some(held), Some(stream)) = (self.held.take(), exchange.server.detach()) {
-            held.give_back(stream);
+            held.give_back_at(now, stream);
         }
         self.replica = None;
-        exchange.work.finish();
+        exchange.work.finish_at(now);
     }
 
     /// Ends the session. Its connection is cleaned and goes back, if nothing is under way on it.

@@ -14,10 +14,33 @@ use crate::relay::Exchange;
 /// The longest body that is read whole, in bytes. A RowDescription of 1,600 columns with names of 63 bytes fits.
 const LOOKED_AT_BYTES_MAX: u32 = 1 << 20;
 
-/// Messages that come unasked: notifications, errors that end the connection, notices, parameters.
-const UNASKED: &[u8] = b"AENS";
-/// The other messages of a backend, after login (PostgreSQL's documentation, 55.7).
-const ANSWERS: &[u8] = b"123CDGHITVWZcdnst";
+/// Whether messages of this type come unasked: notifications, errors that end the connection, notices, parameters.
+fn is_unasked(tag: u8) -> bool {
+    matches!(tag, b'A' | b'E' | b'N' | b'S')
+}
+
+/// Whether they are others of a backend, after login (PostgreSQL's documentation, 55.7).
+fn is_answer(tag: u8) -> bool {
+    matches!(
+        tag,
+        b'1' | b'2'
+            | b'3'
+            | b'C'
+            | b'D'
+            | b'G'
+            | b'H'
+            | b'I'
+            | b'T'
+            | b'V'
+            | b'W'
+            | b'Z'
+            | b'c'
+            | b'd'
+            | b'n'
+            | b's'
+            | b't'
+    )
+}
 
 /// The SQLSTATE of what a cancel request has ended.
 const CANCELLED: &str = "57014";
@@ -87,8 +110,8 @@ impl Pooled {
     fn may_come(&self, tag: u8) -> bool {
         // Before the unit has sent anything, nothing is answered but what the gate itself has sent.
         match self.is_relaying() && !self.has_sent && self.pipeline.is_empty() {
-            true => UNASKED.contains(&tag),
-            false => UNASKED.contains(&tag) || ANSWERS.contains(&tag),
+            true => is_unasked(tag),
+            false => is_unasked(tag) || is_answer(tag),
         }
     }
 

@@ -12,6 +12,7 @@ use crate::postgres::opening::{Named, Opening, OpeningError, Reader};
 use crate::postgres::pool::leaving::leaves_state;
 use crate::postgres::pool::pipeline::Effect;
 use crate::postgres::reply::{Complaint, command_complete, message, ready_for_query};
+use crate::postgres::statements::Prepared;
 use crate::postgres::{PREPARATION, UNKNOWN};
 use crate::relay::{Denied, Exchange};
 
@@ -45,6 +46,7 @@ impl Pooled {
                 Step::Wait => break,
             }
         }
+        self.asked = None;
         Ok(at)
     }
 
@@ -195,7 +197,11 @@ impl Pooled {
 
     fn ask(&mut self, exchange: &mut Exchange<'_, '_>, work: &Named<'_>, bytes: &[u8]) {
         let class = match work {
-            Named::Statement(text) => self.shared.class_of(text, &self.names.client()),
+            Named::Statement(text) => {
+                let class = self.shared.class_of(text, &self.names.client());
+                self.asked = Some((place_of(text), class.clone()));
+                class
+            }
             Named::Prepared(class) => class.clone(),
             Named::Preparation => PREPARATION.into(),
             Named::Unknown => UNKNOWN.into(),
@@ -320,7 +326,13 @@ impl Pooled {
             return Ok(Step::Wait);
         }
         let parsed = Parse::read(body);
-        let prepared = self.shared.prepared(parsed.text, &self.names.client());
+        let prepared = match &self.asked {
+            // The gate was asked for this very statement, which is no control then.
+            Some((place, class)) if *place == place_of(parsed.text) => {
+                Prepared::Work(class.clone())
+            }
+            _ => self.shared.prepared(parsed.text, &self.names.client()),
+        };
         self.types.prepare(name, prepared);
         self.conversation.sent(b'P')?;
         self.parse(exchange, name, rest)?;
@@ -353,7 +365,8 @@ impl Pooled {
         }
         let there = self.provide(exchange, name)?;
         let (rest, names) = (&body[names_bytes..], names_bytes - name.len() + there.len());
-        let mut head = vec![b'B'];
+        let mut head = Vec::with_capacity(HEADER_BYTES + portal.len() + there.len() + 2);
+        head.push(b'B');
         head.extend(length_of(header.body_bytes as usize - names_bytes + names)?);
         head.extend_from_slice(portal);
         head.push(0);
@@ -431,6 +444,11 @@ impl Pooled {
         self.is_leaving = true;
         exchange.client.is_ended = true;
     }
+}
+
+/// Where a text is, among the bytes that are handled now.
+fn place_of(text: &[u8]) -> (usize, usize) {
+    (text.as_ptr().addr(), text.len())
 }
 
 /// The length field for a body, which includes itself.

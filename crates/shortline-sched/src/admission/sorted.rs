@@ -1,49 +1,53 @@
-//! The tenants with waiting requests, in the order of their tags.
+//! A sorted list of few entries that change often: the tenants that wait by their tags, the types that wait by their
+//! first requests.
 //!
-//! A sorted list, not a tree: mostly one tenant waits or a few do, a tag changes with each admission, and a tree of one
-//! entry frees and allocates a node each time. Of the thousand tenants that can be in the table all may wait. Then a
-//! change moves 32 KiB at most, about a microsecond.
-
-/// A tag, and the place of its tenant in the table.
-pub(super) type Entry = (u128, usize);
+//! A list and not a tree: mostly one waits or a few do, an entry changes with each admission, and a tree of one entry frees
+//! and allocates a node each time. Of the thousand that can be in a table all may wait. Then a change moves 32 KiB at most,
+//! about a microsecond.
 
 /// See the module's text.
-#[derive(Debug, Default)]
-pub(super) struct Waiting(Vec<Entry>);
+#[derive(Debug)]
+pub(super) struct Sorted<T>(Vec<T>);
 
-impl Waiting {
-    /// All of them, the least tag first.
-    pub fn iter(&self) -> impl Iterator<Item = &Entry> {
+impl<T> Default for Sorted<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<T: Copy + Ord> Sorted<T> {
+    /// All of them, the least first.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.0.iter()
     }
 
-    /// The one with the least tag.
-    pub fn first(&self) -> Option<Entry> {
+    /// The least.
+    pub fn first(&self) -> Option<T> {
         self.0.first().copied()
     }
 
     /// The one after `entry`, which need not be there.
-    pub fn after(&self, entry: Entry) -> Option<Entry> {
+    pub fn after(&self, entry: T) -> Option<T> {
         let place = self.0.partition_point(|other| *other <= entry);
         self.0.get(place).copied()
     }
 
     /// Adds an entry. Does nothing if it is there.
-    pub fn insert(&mut self, entry: Entry) {
+    pub fn insert(&mut self, entry: T) {
         if let Err(place) = self.0.binary_search(&entry) {
             self.0.insert(place, entry);
         }
     }
 
     /// Removes an entry, if it is there.
-    pub fn remove(&mut self, entry: Entry) {
+    pub fn remove(&mut self, entry: T) {
         if let Ok(place) = self.0.binary_search(&entry) {
             self.0.remove(place);
         }
     }
 
     /// Puts `new` into the list in the place of `old`, if that is there.
-    pub fn replace(&mut self, old: Entry, new: Entry) {
+    pub fn replace(&mut self, old: T, new: T) {
         let Ok(from) = self.0.binary_search(&old) else {
             return;
         };
@@ -69,6 +73,8 @@ mod tests {
 
     use super::*;
 
+    type Entry = (u128, usize);
+
     fn entry() -> impl Strategy<Value = Entry> {
         (0..8u128, 0..4usize)
     }
@@ -77,7 +83,7 @@ mod tests {
         /// As a set of the standard library has them.
         #[test]
         fn it_is_a_sorted_set(steps in prop::collection::vec((0..3u8, entry(), entry()), 0..60)) {
-            let (mut waiting, mut set) = (Waiting::default(), BTreeSet::new());
+            let (mut waiting, mut set) = (Sorted::default(), BTreeSet::new());
             for (step, one, other) in steps {
                 match step {
                     0 => {

@@ -8,9 +8,14 @@
 //! | `classify` | the type of 100 statements, of two forms and with other constants each time |
 //! | `admit` | 100 requests at a gate where 100 wait: finish, admit, arrive |
 //! | `scan` | where the 200 messages of a piece of a PostgreSQL stream begin |
+//! | `pool::simple`, `pool::prepared`, `pool::extended` | 100 transactions of one client through the pool, as pgbench's select-only ones: by their text, a named statement, one without a name |
+//! | `pool::transaction` | 100 transactions of BEGIN, two statements and COMMIT |
+//! | `pool::waiting`, `pool::crowded` | 100 of `simple`, where 31 and 999 clients wait for the one connection |
 //!
 //! Callgrind counts while one of these functions runs, so what makes their arguments is left out. The plan of a
 //! file is missing: a site opens its folder with `openat2`, which valgrind 3.19 does not know.
+
+mod pool;
 
 use std::collections::VecDeque;
 use std::hint::black_box;
@@ -30,13 +35,27 @@ const ROUNDS: u64 = 100;
 const WAITING: usize = 100;
 const MESSAGES: u32 = 200;
 
+/// Runs the path that is named, or all.
 fn main() {
-    grant_srpt(&mut filled(Policy::Srpt));
-    grant_shares(&mut filled(Policy::Shares));
-    let (classifier, statements) = statements();
-    classify(&classifier, &statements);
-    admit(&mut full());
-    scan(&rows());
+    let wanted = std::env::args().nth(1);
+    let is_wanted = |path: &str| wanted.as_deref().is_none_or(|wanted| wanted == path);
+    if is_wanted("grant_srpt") {
+        grant_srpt(&mut filled(Policy::Srpt));
+    }
+    if is_wanted("grant_shares") {
+        grant_shares(&mut filled(Policy::Shares));
+    }
+    if is_wanted("classify") {
+        let (classifier, statements) = statements();
+        classify(&classifier, &statements);
+    }
+    if is_wanted("admit") {
+        admit(&mut full());
+    }
+    if is_wanted("scan") {
+        scan(&rows());
+    }
+    pool::run(is_wanted);
 }
 
 #[inline(never)]

@@ -370,4 +370,4 @@ fn tlv(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
 }
 
 #[cfg(test)]
-mod tests;
+pub mod tests;

@@ -20,6 +20,7 @@ use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoServerSessionStorage, ProducesTickets, WebPkiClientVerifier};
 use rustls::{CertificateError, Error, HandshakeKind};
 use rustls::{RootCertStore, ServerConfig, ServerConnection};
+use x509_parser::parse_x509_crl;
 
 use crate::identity::{self, ClientIdentity};
 use crate::{TlsError, pem, provider};
@@ -188,6 +189,20 @@ fn revocation_lists(path: &Path) -> Result<Vec<CertificateRevocationListDer<'sta
     for list in &found {
         webpki::BorrowedCertRevocationList::from_der(list)
             .map_err(|error| TlsError::file(WHAT, path, format!("unusable: {error}")))?;
+        if is_over(list) {
+            tracing::warn!(
+                "{WHAT} {}: one is past its next update: all clients of its authority are refused; get a new one, and send SIGHUP",
+                path.display()
+            );
+        }
     }
     Ok(found)
+}
+
+/// Whether a list is past its next update.
+fn is_over(list: &CertificateRevocationListDer<'_>) -> bool {
+    let now_s = i64::try_from(UnixTime::now().as_secs()).unwrap_or(i64::MAX);
+    let parsed = parse_x509_crl(list).ok();
+    let next = parsed.and_then(|(_, parsed)| parsed.next_update());
+    next.is_some_and(|next| next.timestamp() < now_s)
 }

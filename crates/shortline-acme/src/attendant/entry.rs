@@ -128,3 +128,86 @@ impl Entry {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::ocsp::tests::chain;
+
+    const NOW_S: u64 = 1_800_000_000;
+    const HOUR_S: u64 = 3600;
+
+    fn staple(from_s: u64, until_s: u64) -> Staple {
+        Staple {
+            response: vec![1],
+            validity: Validity { from_s, until_s },
+        }
+    }
+
+    #[test]
+    fn an_answer_is_renewed_after_half_of_its_time_and_gone_after_all_of_it() {
+        let mut entry = Entry::of(&chain());
+        assert!(entry.due(NOW_S).is_some(), "there is none yet");
+        let until_s = NOW_S + 9 * HOUR_S;
+        entry.got(staple(NOW_S - HOUR_S, until_s), NOW_S, 0.0);
+        assert!(entry.due(NOW_S + 4 * HOUR_S - 1).is_none());
+        assert!(entry.due(NOW_S + 4 * HOUR_S).is_some());
+        entry.got(staple(NOW_S - HOUR_S, until_s), NOW_S, 1.0);
+        assert!(entry.due(NOW_S + 5 * HOUR_S - 1).is_none());
+        assert!(entry.due(NOW_S + 5 * HOUR_S).is_some());
+        // A responder that fails costs nothing while the answer holds.
+        let wait_s = entry.failed("down".to_owned(), NOW_S + 5 * HOUR_S, 0.0);
+        assert_eq!(wait_s, 60);
+        let later_s = NOW_S + 5 * HOUR_S;
+        assert!(entry.due(later_s + 59).is_none() && entry.due(later_s + 60).is_some());
+        entry.forget_what_is_old(until_s - 1);
+        assert_eq!(entry.stapled_for_s(until_s - 1), Some(1));
+        entry.forget_what_is_old(until_s);
+        assert_eq!(entry.stapled_for_s(until_s), None);
+        let told = entry.status(until_s).ocsp.unwrap();
+        assert_eq!((told.failures, told.failure.as_deref()), (1, Some("down")));
+    }
+
+    #[test]
+    fn nobody_is_asked_again_and_again_whatever_the_answers_say() {
+        let mut entry = Entry::of(&chain());
+        // Nearly over, or from long ago.
+        for (from_s, until_s) in [(NOW_S - 1, NOW_S + 1), (0, NOW_S + 1), (NOW_S, u64::MAX)] {
+            entry.got(staple(from_s, until_s), NOW_S, 0.0);
+            assert!(entry.due(NOW_S + ASK_S_MIN - 1).is_none());
+        }
+        let mut at_s = NOW_S;
+        for failures in 0..20 {
+            let wait_s = entry.failed(String::new(), at_s, 0.0);
+            assert!((60..=6 * HOUR_S).contains(&wait_s), "{failures}");
+            at_s += wait_s;
+        }
+        let without = Entry::of(&chain()[..1]);
+        assert!(without.due(NOW_S).is_none(), "its issuer is not there");
+    }
+
+    #[test]
+    fn a_responders_answer_is_served_with_its_certificate_only() {
+        let made = rcgen::generate_simple_self_signed(vec!["a.example".to_owned()]).unwrap();
+        let key = made.signing_key.serialize_der().try_into().unwrap();
+        let provider = rustls::crypto::ring::default_provider();
+        let key = CertifiedKey::from_der(vec![made.cert.der().clone()], key, &provider).unwrap();
+        let certificate = Certificate::new(key.clone());
+        let mut entry = Entry::of(&chain());
+        entry.got(staple(NOW_S, NOW_S + 9), NOW_S, 0.0);
+        let before = certificate.current().unwrap();
+        certificate.replace(key);
+        entry.dress(&certificate, &before);
+        assert_eq!(
+            certificate.current().unwrap().ocsp,
+            None,
+            "it was exchanged meanwhile"
+        );
+        entry.dress(&certificate, &certificate.current().unwrap());
+        assert_eq!(certificate.current().unwrap().ocsp, Some(vec![1]));
+        entry.forget_what_is_old(NOW_S + 9);
+        entry.dress(&certificate, &certificate.current().unwrap());
+        assert_eq!(certificate.current().unwrap().ocsp, None);
+    }
+}

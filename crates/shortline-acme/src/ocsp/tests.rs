@@ -61,13 +61,21 @@ impl Authority {
     }
 
     fn asked(&self) -> Question {
-        let chain = [self.leaf(7, URL), self.certificate.clone()];
-        Question::of(&chain).unwrap()
+        Question::of(&self.chain()).unwrap()
+    }
+
+    fn chain(&self) -> [CertificateDer<'static>; 2] {
+        [self.leaf(7, URL), self.certificate.clone()]
     }
 
     fn answer(&self, asked: &Question, said: &Said) -> Vec<u8> {
         answer(asked, said, self.issuer.key(), None)
     }
+}
+
+/// A certificate that names a responder, and its issuer's.
+pub fn chain() -> [CertificateDer<'static>; 2] {
+    Authority::new().chain()
 }
 
 struct Signer {

@@ -262,6 +262,11 @@ fn is_claim(name: &str, is_disguised: bool) -> bool {
     is_framing || CLAIMS.contains(&name)
 }
 
+/// Drops what would say who the client is by its certificate. Trailers never say that.
+pub fn drop_certificate(trailers: &mut HeaderMap) {
+    drop_all(trailers, is_of_certificate);
+}
+
 /// Whether this field says who the client is by its certificate.
 fn is_of_certificate(name: &str, _: bool) -> bool {
     CERTIFICATE_SUBJECT == name || CERTIFICATE_FINGERPRINT == name

@@ -28,6 +28,7 @@ use tokio::sync::Notify;
 
 use super::admission::{Held, Side};
 use super::error::{ProxyError, UploadError};
+use super::head::drop_certificate;
 use super::mirror::Copying;
 use super::options::UpstreamOptions;
 use crate::trailers::Condemned;
@@ -292,7 +293,10 @@ impl RequestBody {
         polled: Option<Result<Frame<Bytes>, UploadError>>,
     ) -> Option<Result<Frame<Bytes>, UploadError>> {
         let polled = match polled {
-            Some(Ok(frame)) => {
+            Some(Ok(mut frame)) => {
+                if let Some(trailers) = frame.trailers_mut() {
+                    drop_certificate(trailers);
+                }
                 let bytes = frame.data_ref().map_or(0, |data| data.len() as u64);
                 match self.left_bytes_max.checked_sub(bytes) {
                     Some(left) => {

@@ -114,6 +114,13 @@ impl Client {
         Self::new(None, rustls::ALL_VERSIONS)
     }
 
+    /// How it speaks HTTP/2.
+    pub fn with_http_2(&self) -> Arc<ClientConfig> {
+        let mut config = self.0.as_ref().clone();
+        config.alpn_protocols = vec![b"h2".to_vec()];
+        Arc::new(config)
+    }
+
     /// Asks for `name` in the handshake and `host` in the request. `Err`: the server ended the connection.
     pub fn ask(
         &self,

@@ -152,6 +152,45 @@ fn no_connection_for_one_site_leads_into_another() {
     assert!(response.status == 200 && !body(&response).contains("cert"));
 }
 
+#[tokio::test]
+async fn a_connection_of_http_2_is_shared_only_by_sites_that_want_the_same() {
+    let site = Site::new();
+    let (server, [one, _]) = serve(&site, "");
+    let stream = tokio::net::TcpStream::connect(server.address()).await;
+    let shown = one.client("a", 1);
+    let connector = tokio_rustls::TlsConnector::from(Client::any(&shown).with_http_2());
+    let name = "one.example".try_into().unwrap();
+    let stream = connector.connect(name, stream.unwrap()).await.unwrap();
+    let (mut client, connection) = h2::client::handshake(stream).await.unwrap();
+    tokio::spawn(async move {
+        // It ends with the client.
+        let _ = connection.await;
+    });
+    for (host, status) in [
+        ("one.example", 200),
+        ("two.example", 421),
+        ("same.example", 200),
+        ("open.example", 200),
+    ] {
+        let request = http::Request::get(format!("https://{host}/"));
+        client = client.ready().await.unwrap();
+        let (response, _) = client
+            .send_request(request.body(()).unwrap(), true)
+            .unwrap();
+        let response = response.await.unwrap();
+        assert_eq!(response.status(), status, "{host}");
+        let mut body = response.into_body();
+        let mut told = Vec::new();
+        while let Some(data) = body.data().await {
+            told.extend_from_slice(&data.unwrap());
+        }
+        let told = String::from_utf8(told).unwrap();
+        let is_named = ["one.example", "same.example"].contains(&host);
+        let names = "x-client-cert-subject: cn=a,";
+        assert_eq!(told.contains(names), is_named, "{told}");
+    }
+}
+
 #[test]
 fn no_session_of_one_site_is_resumed_at_another() {
     let site = Site::new();
@@ -222,6 +261,9 @@ fn a_reload_takes_lists_and_authorities_anew_and_no_session_outlives_it() {
     assert_eq!(Client::any(&gone).status(at, ONE), Some(200));
     lists(&one, &[], 2025);
     server.signal(Signal::HUP);
+    server.line_with(
+        "revoked.pem: one is past its next update: all clients of its authority are refused",
+    );
     server.line_with("reloaded");
     assert_eq!(client.status(at, ONE), None);
     server.line_with("is past its next update: get a new one");

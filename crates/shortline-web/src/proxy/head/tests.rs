@@ -120,6 +120,9 @@ fn only_a_certificate_says_who_the_client_is() {
             let expected = certificate.map(|_| &b"00ff"[..]);
             assert_eq!(told("x-client-cert-fingerprint"), expected);
             assert!(!sent.keys().any(|name| name.as_str().contains('_')));
+            let mut trailers = parts("/", &claims).headers;
+            drop_certificate(&mut trailers);
+            assert!(trailers.is_empty());
         }
     }
 }

@@ -47,11 +47,15 @@ const OF_BACKEND = [
 const OF_CERTIFICATE = [
   ["Certificate", (certificate) => certificate.name],
   ["From", (certificate) => (certificate.file ? "file" : "ACME")],
-  ["Valid for", (certificate) => days(certificate.expires_in_seconds) + (certificate.is_late ? ", ends soon" : "")],
+  ["Valid for", validFor],
   ["Renewal", renewal],
   ["OCSP", stapled],
   ["Attempts failed", (certificate) => (certificate.file ? "–" : count(certificate.failures))],
 ];
+
+function validFor({ expires_in_seconds: left, is_late }) {
+  return left > 0 && is_late ? `${days(left)}, ends soon` : days(left);
+}
 
 function renewal({ file, is_there, renewal_in_seconds: left }) {
   if (file) return "by hand";

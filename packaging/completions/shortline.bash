@@ -16,6 +16,9 @@ _shortline() {
             ",$1")
                 cmd="shortline"
                 ;;
+            shortline,gain)
+                cmd="shortline__subcmd__gain"
+                ;;
             shortline,gate)
                 cmd="shortline__subcmd__gate"
                 ;;
@@ -51,6 +54,9 @@ _shortline() {
                 ;;
             shortline__subcmd__gate__subcmd__help,import)
                 cmd="shortline__subcmd__gate__subcmd__help__subcmd__import"
+                ;;
+            shortline__subcmd__help,gain)
+                cmd="shortline__subcmd__help__subcmd__gain"
                 ;;
             shortline__subcmd__help,gate)
                 cmd="shortline__subcmd__help__subcmd__gate"
@@ -119,12 +125,42 @@ _shortline() {
 
     case "${cmd}" in
         shortline)
-            opts="-h -V --help --version serve load uplink lab sim model gate help"
+            opts="-h -V --help --version serve load uplink lab sim gain model gate help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        shortline__subcmd__gain)
+            opts="-h -V --uplink --html --json --wire-per-request --wire-segment --help --version"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --uplink)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --html)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --wire-per-request)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --wire-segment)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -471,8 +507,22 @@ _shortline() {
             return 0
             ;;
         shortline__subcmd__help)
-            opts="serve load uplink lab sim model gate help"
+            opts="serve load uplink lab sim gain model gate help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        shortline__subcmd__help__subcmd__gain)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi

@@ -31,6 +31,7 @@ complete -c shortline -n "__fish_shortline_needs_command" -f -a "load" -d 'Send 
 complete -c shortline -n "__fish_shortline_needs_command" -f -a "uplink" -d 'Install, remove or show the kernel\'s priority bands on an interface'
 complete -c shortline -n "__fish_shortline_needs_command" -f -a "lab" -d 'Compare servers and policies in experiments'
 complete -c shortline -n "__fish_shortline_needs_command" -f -a "sim" -d 'Simulate what policies would do with a trace or with random arrivals'
+complete -c shortline -n "__fish_shortline_needs_command" -f -a "gain" -d 'Say what the visitors in your own access log would have gained'
 complete -c shortline -n "__fish_shortline_needs_command" -f -a "model" -d 'Compute what theory expects of a queue'
 complete -c shortline -n "__fish_shortline_needs_command" -f -a "gate" -d 'Run a gate in front of a database or an application, so that it does the shortest requests first'
 complete -c shortline -n "__fish_shortline_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
@@ -213,6 +214,13 @@ complete -c shortline -n "__fish_shortline_using_subcommand sim" -l no-stretch -
 complete -c shortline -n "__fish_shortline_using_subcommand sim" -l json -d 'Print JSON, times in seconds'
 complete -c shortline -n "__fish_shortline_using_subcommand sim" -s h -l help -d 'Print help'
 complete -c shortline -n "__fish_shortline_using_subcommand sim" -s V -l version -d 'Print version'
+complete -c shortline -n "__fish_shortline_using_subcommand gain" -l uplink -d 'Your uplink\'s rate, such as 100mbit [default: what the busiest hour would just fill]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gain" -l html -d 'Write the report as a page. With - it goes to standard output and the words to standard error' -r -F
+complete -c shortline -n "__fish_shortline_using_subcommand gain" -l wire-per-request -d 'Bytes the link carries for each request beside its body\'s packets: handshake, acknowledgements, head. About 200 where connections are kept' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gain" -l wire-segment -d 'Bytes of body in a full packet' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gain" -l json -d 'Print JSON, times in seconds'
+complete -c shortline -n "__fish_shortline_using_subcommand gain" -s h -l help -d 'Print help'
+complete -c shortline -n "__fish_shortline_using_subcommand gain" -s V -l version -d 'Print version'
 complete -c shortline -n "__fish_shortline_using_subcommand model" -l dist -d 'Sizes of the jobs: exp:MEAN, bp:LOW,HIGH,ALPHA (Bounded Pareto), det:SIZE, weibull:SHAPE,MEAN, uniform:LOW,HIGH, lognormal-pareto:MU,SIGMA,CUT,HIGH,ALPHA, surge-001 (paper 001, Table 1), world-cup (paper 000, 2.1); may be given more than once [default for a workload: responses like those of the World Cup 98 site]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand model" -l load -d 'Loads, above 0 and below 1, separated by commas' -r
 complete -c shortline -n "__fish_shortline_using_subcommand model" -l schedule -d 'A load that alternates forever: seconds of low load, seconds of high load, and the two loads' -r
@@ -317,14 +325,15 @@ complete -c shortline -n "__fish_shortline_using_subcommand gate; and __fish_see
 complete -c shortline -n "__fish_shortline_using_subcommand gate; and __fish_seen_subcommand_from import" -s V -l version -d 'Print version'
 complete -c shortline -n "__fish_shortline_using_subcommand gate; and __fish_seen_subcommand_from help" -f -a "import" -d 'Translate a pgbouncer.ini: prints a configuration for `gate postgres --config`'
 complete -c shortline -n "__fish_shortline_using_subcommand gate; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c shortline -n "__fish_shortline_using_subcommand help; and not __fish_seen_subcommand_from serve load uplink lab sim model gate help" -f -a "serve" -d 'Serve the files below a folder'
-complete -c shortline -n "__fish_shortline_using_subcommand help; and not __fish_seen_subcommand_from serve load uplink lab sim model gate help" -f -a "load" -d 'Send the requests of a trace or a generated workload to a server and report response times'
-complete -c shortline -n "__fish_shortline_using_subcommand help; and not __fish_seen_subcommand_from serve load uplink lab sim model gate help" -f -a "uplink" -d 'Install, remove or show the kernel\'s priority bands on an interface'
-complete -c shortline -n "__fish_shortline_using_subcommand help; and not __fish_seen_subcommand_from serve load uplink lab sim model gate help" -f -a "lab" -d 'Compare servers and policies in experiments'
-complete -c shortline -n "__fish_shortline_using_subcommand help; and not __fish_seen_subcommand_from serve load uplink lab sim model gate help" -f -a "sim" -d 'Simulate what policies would do with a trace or with random arrivals'
-complete -c shortline -n "__fish_shortline_using_subcommand help; and not __fish_seen_subcommand_from serve load uplink lab sim model gate help" -f -a "model" -d 'Compute what theory expects of a queue'
-complete -c shortline -n "__fish_shortline_using_subcommand help; and not __fish_seen_subcommand_from serve load uplink lab sim model gate help" -f -a "gate" -d 'Run a gate in front of a database or an application, so that it does the shortest requests first'
-complete -c shortline -n "__fish_shortline_using_subcommand help; and not __fish_seen_subcommand_from serve load uplink lab sim model gate help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c shortline -n "__fish_shortline_using_subcommand help; and not __fish_seen_subcommand_from serve load uplink lab sim gain model gate help" -f -a "serve" -d 'Serve the files below a folder'
+complete -c shortline -n "__fish_shortline_using_subcommand help; and not __fish_seen_subcommand_from serve load uplink lab sim gain model gate help" -f -a "load" -d 'Send the requests of a trace or a generated workload to a server and report response times'
+complete -c shortline -n "__fish_shortline_using_subcommand help; and not __fish_seen_subcommand_from serve load uplink lab sim gain model gate help" -f -a "uplink" -d 'Install, remove or show the kernel\'s priority bands on an interface'
+complete -c shortline -n "__fish_shortline_using_subcommand help; and not __fish_seen_subcommand_from serve load uplink lab sim gain model gate help" -f -a "lab" -d 'Compare servers and policies in experiments'
+complete -c shortline -n "__fish_shortline_using_subcommand help; and not __fish_seen_subcommand_from serve load uplink lab sim gain model gate help" -f -a "sim" -d 'Simulate what policies would do with a trace or with random arrivals'
+complete -c shortline -n "__fish_shortline_using_subcommand help; and not __fish_seen_subcommand_from serve load uplink lab sim gain model gate help" -f -a "gain" -d 'Say what the visitors in your own access log would have gained'
+complete -c shortline -n "__fish_shortline_using_subcommand help; and not __fish_seen_subcommand_from serve load uplink lab sim gain model gate help" -f -a "model" -d 'Compute what theory expects of a queue'
+complete -c shortline -n "__fish_shortline_using_subcommand help; and not __fish_seen_subcommand_from serve load uplink lab sim gain model gate help" -f -a "gate" -d 'Run a gate in front of a database or an application, so that it does the shortest requests first'
+complete -c shortline -n "__fish_shortline_using_subcommand help; and not __fish_seen_subcommand_from serve load uplink lab sim gain model gate help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c shortline -n "__fish_shortline_using_subcommand help; and __fish_seen_subcommand_from uplink" -f -a "install" -d 'Put a qdisc with priority bands at the interface\'s root'
 complete -c shortline -n "__fish_shortline_using_subcommand help; and __fish_seen_subcommand_from uplink" -f -a "remove" -d 'Remove what `install` made, and restore what was there before'
 complete -c shortline -n "__fish_shortline_using_subcommand help; and __fish_seen_subcommand_from uplink" -f -a "show" -d 'Print the bands: the SO_PRIORITY of each, and the traffic through it'

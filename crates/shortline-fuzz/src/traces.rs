@@ -1,8 +1,8 @@
-//! Traces: CSV, logs or World Cup records, packed or not. Requests must be in order and within the
+//! Traces and logs: CSV, logs or World Cup records, packed or not. Requests must be in order and within the
 //! limits. A reader that asks for every line must get all of them, or an error for the first bad
 //! one.
 
-use shortline_load::trace::{Request, Requests, TraceOptions, TraceProblem, parse_trace};
+use shortline_load::trace::{Request, Requests, SentLog, TraceOptions, TraceProblem, parse_trace};
 
 /// A whole trace, in any format.
 pub fn trace(bytes: &[u8]) {
@@ -11,6 +11,7 @@ pub fn trace(bytes: &[u8]) {
         path_bytes_max: 64,
         ..TraceOptions::default()
     };
+    sent(bytes);
     let (read, bad) = read(bytes, &options);
     match &read {
         Ok(requests) => {
@@ -27,6 +28,22 @@ pub fn trace(bytes: &[u8]) {
             crate::assert_one_line(&problem);
         }
         (all, Err(_)) => assert!(all.is_err()),
+    }
+}
+
+/// A log as `gain` reads it: in whatever order. Nothing but damaged packing ends it.
+fn sent(bytes: &[u8]) {
+    let Ok(mut log) = SentLog::of_bytes(bytes.to_vec()) else {
+        return;
+    };
+    for sent in log.by_ref() {
+        match sent {
+            Ok(sent) => assert!(sent.after_ms < 1000),
+            Err(error) => crate::assert_one_line(&error),
+        }
+    }
+    for line in log.passed_over().told() {
+        crate::assert_one_line(&line);
     }
 }
 

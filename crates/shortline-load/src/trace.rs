@@ -3,15 +3,15 @@
 //! Formats are told apart by content, never by name:
 //! - logs in Common or Combined Log Format (`log.rs`): text with a line near its beginning that has
 //!   such a log's time, `[day/Mon/year:`;
-//! - logs of `shortline serve --log-format json` (`json_line.rs`): text that begins with a brace;
+//! - logs in JSON, of `shortline serve`, Caddy or nginx (`json_line.rs`): text that begins with a brace;
 //! - CSV, `seconds,path,bytes` a line, with an optional header line (`csv.rs`): any other text;
 //! - the World Cup 98 archive's binary records (`world_cup.rs`): anything that is not text.
 //!
 //! Times in a trace never go backwards (lines of a log may come late, because servers write them
 //! when the response ends). Logs and World Cup records have only whole seconds; [`Spread`] says how
-//! the arrivals of one second are spread over it. JSON has milliseconds, and is left as it is.
+//! the arrivals of one second are spread over it. JSON with parts of a second is left as it is.
 //!
-//! Any trace may be gzipped, and may come from standard input, `-` (`input.rs`).
+//! Any trace may be packed with gzip or zstd, and may come from standard input, `-` (`input.rs`).
 //!
 //! A line that cannot be read is passed over and counted (`passed_over.rs`). A fault of the trace
 //! as a whole ends it: its order, its length, damaged gzip, no good line at all.
@@ -27,6 +27,7 @@ mod lines;
 mod log;
 mod log_line;
 mod passed_over;
+mod sent;
 mod spread;
 mod world_cup;
 
@@ -38,6 +39,7 @@ pub(crate) use csv::is_request_target;
 pub use error::{TraceError, TraceProblem};
 pub use input::name_of;
 pub use passed_over::{LeftOut, PassedOver};
+pub use sent::{Sent, SentLog};
 
 /// How much of the file decides its format, in bytes.
 const SNIFF_BYTES: u64 = 4096;

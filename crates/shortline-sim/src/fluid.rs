@@ -31,33 +31,97 @@ pub fn fluid(arrivals: &[Arrival], rate_bps: u64, policy: Policy) -> Result<Vec<
     if arrivals.is_empty() {
         return Err(SimError::NoArrivals);
     }
-    let mut intake = Intake::new(rate_bps)?;
-    let config = SchedulerConfig::new(policy.scaled(8e9 / rate_bps as f64), arrivals.len());
-    let turn_ns = QUANTUM_BYTES * 8e9 / rate_bps as f64;
-    let mut servers = Servers::new(config, turn_ns, &Capacity::one());
+    let mut link = FluidLink::new(rate_bps, policy, arrivals.len())?;
     let mut sojourns_ns = vec![0; arrivals.len()];
-    let mut run_until = |servers: &mut Servers, until_ns: f64| {
-        while let Some(slot) = servers.run_until(until_ns) {
-            let index = slot as usize;
-            // Rounded before the difference, because departures are whole nanoseconds, as arrivals
-            // are.
-            let end_ns = servers.now_ns().round() as u64;
-            sojourns_ns[index] = end_ns.saturating_sub(arrivals[index].at_ns);
-        }
-    };
-    for (slot, arrival) in (0u32..).zip(arrivals) {
-        let work_ns = intake.work_ns(arrival.at_ns, arrival.bytes as f64)?;
-        run_until(&mut servers, arrival.at_ns as f64);
-        servers.submit(&Work {
+    let mut ended = |index: usize, sojourn_ns| sojourns_ns[index] = sojourn_ns;
+    for (index, arrival) in arrivals.iter().enumerate() {
+        link.arrive(*arrival, index, &mut ended)?;
+    }
+    link.drain(&mut ended);
+    Ok(sojourns_ns)
+}
+
+/// The same for arrivals that come one after the other, in memory for those in the system. `T` is what the caller knows a
+/// job by.
+pub struct FluidLink<T> {
+    intake: Intake,
+    servers: Servers,
+    jobs_max: usize,
+    /// The jobs in the system, by slot, and the slots that are free.
+    jobs: Vec<Option<(u64, T)>>,
+    free: Vec<u32>,
+}
+
+impl<T> FluidLink<T> {
+    /// An idle link with at most `jobs_max` jobs at once.
+    ///
+    /// # Errors
+    /// A rate of 0.
+    pub fn new(rate_bps: u64, policy: Policy, jobs_max: usize) -> Result<Self, SimError> {
+        let config = SchedulerConfig::new(policy.scaled(8e9 / rate_bps as f64), jobs_max);
+        let turn_ns = QUANTUM_BYTES * 8e9 / rate_bps as f64;
+        Ok(Self {
+            intake: Intake::new(rate_bps)?,
+            servers: Servers::new(config, turn_ns, &Capacity::one()),
+            jobs_max,
+            jobs: Vec::new(),
+            free: Vec::new(),
+        })
+    }
+
+    /// The next arrival. Before it, `ended` gets each job that ends until then, and how long it was in the system, in
+    /// nanoseconds.
+    ///
+    /// # Errors
+    /// [`SimError`] if it is before the one before, if there are too many jobs, or too much work.
+    pub fn arrive(
+        &mut self,
+        arrival: Arrival,
+        job: T,
+        ended: &mut impl FnMut(T, u64),
+    ) -> Result<(), SimError> {
+        let work_ns = self.intake.work_ns(arrival.at_ns, arrival.bytes as f64)?;
+        self.run_until(arrival.at_ns as f64, ended);
+        let slot = match self.free.pop() {
+            Some(slot) => slot,
+            None if self.jobs.len() == self.jobs_max => {
+                return Err(SimError::TooManyJobs {
+                    number: self.intake.arrived(),
+                    jobs_max: self.jobs_max,
+                });
+            }
+            None => {
+                self.jobs.push(None);
+                (self.jobs.len() - 1) as u32
+            }
+        };
+        self.jobs[slot as usize] = Some((arrival.at_ns, job));
+        self.servers.submit(&Work {
             client: None,
             slot,
             class: 0,
             work_ns: work_ns as f64,
             estimate_ns: work_ns,
         });
+        Ok(())
     }
-    run_until(&mut servers, f64::INFINITY);
-    Ok(sojourns_ns)
+
+    /// No more arrive: `ended` gets the rest.
+    pub fn drain(&mut self, ended: &mut impl FnMut(T, u64)) {
+        self.run_until(f64::INFINITY, ended);
+    }
+
+    fn run_until(&mut self, until_ns: f64, ended: &mut impl FnMut(T, u64)) {
+        while let Some(slot) = self.servers.run_until(until_ns) {
+            // Rounded before the difference, because departures are whole nanoseconds, as arrivals
+            // are.
+            let end_ns = self.servers.now_ns().round() as u64;
+            if let Some((at_ns, job)) = self.jobs[slot as usize].take() {
+                self.free.push(slot);
+                ended(job, end_ns.saturating_sub(at_ns));
+            }
+        }
+    }
 }
 
 #[cfg(test)]

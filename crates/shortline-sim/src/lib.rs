@@ -36,7 +36,7 @@ pub mod wire;
 pub use admission::{Backend, Thrash, ThrashError};
 pub use clients::{ClientClass, ClientClassError};
 pub use error::SimError;
-pub use fluid::{Arrival, fluid};
+pub use fluid::{Arrival, FluidLink, fluid};
 pub use phases::{Phases, PhasesError};
 pub use simulation::{Dispatch, Impatience, Simulation};
 pub use users::{Greedy, GreedyError, UserGroup, UserGroupError};

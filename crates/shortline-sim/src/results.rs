@@ -20,6 +20,7 @@ use serde::Serialize;
 use shortline_sched::Policy;
 
 pub use self::by_size::{PERCENTILE_BUCKETS, SIZE_BIN_RATIO, SIZE_BINS, SizeGroup};
+pub use self::quantiles::Quantiles;
 pub(crate) use self::recovery::Recovery;
 pub use self::recovery::RecoverySummary;
 pub(crate) use self::tally::{Done, Tally};

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod file;
+mod gain;
 mod gate;
 #[cfg(test)]
 mod generated;
@@ -43,6 +44,7 @@ const EXAMPLES: &str = "\
 Examples:
   shortline serve /srv/www --uplink 100mbit
   shortline serve /srv/www --listen 0.0.0.0:443 --tls-cert site.crt --tls-key site.key
+  shortline gain /var/log/nginx/access.log* --uplink 100mbit
   shortline load --target http://127.0.0.1:8080 --trace day.csv --out results.csv
   shortline sim --trace day.csv --rate 10mbit --policy fair,srpt
   shortline model --dist exp:1 --load 0.9 --policy fair,srpt
@@ -66,6 +68,8 @@ enum Command {
     Lab(lab::Args),
     /// Simulate what policies would do with a trace or with random arrivals
     Sim(Box<sim::Args>),
+    /// Say what the visitors in your own access log would have gained
+    Gain(Box<gain::Args>),
     /// Compute what theory expects of a queue
     Model(Box<model::Args>),
     /// Run a gate in front of a database or an application, so that it does the shortest requests
@@ -84,6 +88,7 @@ fn run(command: Command) -> Result<(), Ended> {
         Command::Uplink(args) => uplink::run(*args),
         Command::Lab(args) => lab::run(&args),
         Command::Sim(args) => sim::run(*args),
+        Command::Gain(args) => gain::run(*args),
         Command::Model(args) => model::run(*args),
         Command::Gate(args) => gate::run(*args),
     };
@@ -108,6 +113,7 @@ mod tests {
         let configuration = include_str!("../../../docs/configuration.md");
         let simulation = include_str!("../../../docs/lab/simulate.md");
         let workloads = include_str!("../../../docs/lab/workloads.md");
+        let gain = include_str!("../../../docs/gain.md");
         let gate = include_str!("../../../docs/gate.md");
         let cli = Cli::command();
         for (name, page) in [
@@ -115,6 +121,7 @@ mod tests {
             ("uplink install", configuration),
             ("sim", simulation),
             ("model", simulation),
+            ("gain", gain),
             ("load", workloads),
             ("gate", gate),
         ] {

@@ -1,6 +1,7 @@
-//! The bytes of a trace: a file's or standard input's, unpacked if its two magic bytes say that it
-//! is gzip (RFC 1952). Nothing but these two is read ahead and nothing seeks, so a pipe will do.
-//! Memory is bounded by gzip's window, however much is unpacked.
+//! The bytes of a trace: a file's or standard input's, unpacked if its magic bytes say that it
+//! is gzip (RFC 1952) or zstd (RFC 8878). Nothing but these four is read ahead and nothing seeks, so
+//! a pipe will do. Memory is bounded by the packer's window, however much is unpacked: 32 KiB, or
+//! what zstd takes by default, 128 MiB.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
@@ -10,6 +11,8 @@ use flate2::bufread::MultiGzDecoder;
 
 /// The magic bytes of gzip.
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
+/// The magic bytes of a frame of zstd.
+const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// How much is unpacked at a time, in bytes.
 const UNPACKED_BYTES: usize = 64 * 1024;
 
@@ -34,7 +37,7 @@ pub fn name_of(path: &Path) -> &Path {
     }
 }
 
-fn is_standard_input(path: &Path) -> bool {
+pub(super) fn is_standard_input(path: &Path) -> bool {
     path == Path::new(STANDARD_INPUT)
 }
 
@@ -43,22 +46,25 @@ pub(super) fn unpacked<'a>(mut input: impl BufRead + 'a) -> io::Result<Box<dyn B
     let mut head = Vec::new();
     input
         .by_ref()
-        .take(GZIP_MAGIC.len() as u64)
+        .take(ZSTD_MAGIC.len() as u64)
         .read_to_end(&mut head)?;
-    let packed = head == GZIP_MAGIC;
+    let (is_gzip, is_zstd) = (head.starts_with(&GZIP_MAGIC), head == ZSTD_MAGIC);
     let whole = Cursor::new(head).chain(input);
-    Ok(if packed {
-        let members = Unpacked(MultiGzDecoder::new(whole));
+    Ok(if is_gzip {
+        let members = UnpackedGzip(MultiGzDecoder::new(whole));
         Box::new(BufReader::with_capacity(UNPACKED_BYTES, members))
+    } else if is_zstd {
+        let frames = UnpackedZstd(zstd::stream::read::Decoder::with_buffer(whole)?);
+        Box::new(BufReader::with_capacity(UNPACKED_BYTES, frames))
     } else {
         Box::new(whole)
     })
 }
 
 /// Says that the gzip is damaged.
-struct Unpacked<R>(R);
+struct UnpackedGzip<R>(R);
 
-impl<R: Read> Read for Unpacked<R> {
+impl<R: Read> Read for UnpackedGzip<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         use io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
         self.0.read(buffer).map_err(|error| match error.kind() {
@@ -67,6 +73,22 @@ impl<R: Read> Read for Unpacked<R> {
                 error.kind(),
                 format!("gzip is damaged ({error}): want what `gzip -t` takes"),
             ),
+            _ => error,
+        })
+    }
+}
+
+/// Says that the zstd is damaged.
+struct UnpackedZstd<R>(R);
+
+impl<R: Read> Read for UnpackedZstd<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        use io::ErrorKind::{Other, UnexpectedEof};
+        self.0.read(buffer).map_err(|error| match error.kind() {
+            UnexpectedEof => io::Error::new(UnexpectedEof, "zstd is cut short: want all of it"),
+            Other => io::Error::other(format!(
+                "zstd is damaged ({error}): want what `zstd -t` takes"
+            )),
             _ => error,
         })
     }

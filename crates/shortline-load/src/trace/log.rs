@@ -4,7 +4,7 @@
 //! come late by as long as responses took. They are put in order: a second is handed out once a
 //! line more than [`LATE_S_MAX`] after it was read. A line later than that is an error. Requests of
 //! one second keep the order of the log and are spread over it as [`super::Spread`] says. Time
-//! counts from the first second that has a request. A line of JSON says when in the second it was.
+//! counts from the first second that has a request. A line of JSON may say when in the second it was.
 
 use std::collections::BTreeMap;
 use std::io::BufRead;
@@ -19,7 +19,7 @@ use super::{PassedOver, Request, SECONDS_MAX, TraceOptions, TraceProblem};
 pub(super) const LATE_S_MAX: i64 = 3_600;
 
 /// Bytes in a line beside the path: names, referer and user agent.
-const LINE_BYTES_BESIDE_PATH: usize = 32_768;
+pub(super) const LINE_BYTES_BESIDE_PATH: usize = 32_768;
 
 /// What the lines of a log are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,13 +147,14 @@ impl<R: BufRead> Reader<R> {
         self.waiting_count -= requests.len();
         let after = second - *self.first.get_or_insert(second);
         let after = u64::try_from(after).expect("invariant: seconds are handed out in order");
-        if self.form == Form::Json {
+        let whole_seconds = requests.iter().all(|request| request.at_ns == 0);
+        if !whole_seconds {
             requests.sort_by_key(|request| request.at_ns);
         }
         for request in &mut requests {
             request.at_ns += after * NS_PER_S;
         }
-        if self.form == Form::Common {
+        if whole_seconds {
             self.spreader.spread(&mut requests);
         }
         Some(requests)

@@ -83,6 +83,13 @@ pub(super) fn parse_line(
     })
 }
 
+/// Seconds since 1970 of a log's time, without the brackets.
+pub(super) fn time_of(text: &[u8]) -> Option<i64> {
+    let text = std::str::from_utf8(text).ok()?;
+    let time = OffsetDateTime::parse(text, TIME).ok()?;
+    Some(time.unix_timestamp())
+}
+
 /// Why it is not a request for a whole file; `None` if it is.
 pub(super) fn left_out(request: &[u8], status: [u8; 3]) -> Option<LeftOut> {
     let method_end = find(request, b" ").unwrap_or(0);
@@ -135,13 +142,10 @@ impl<'a> Fields<'a> {
         self.rest = &line[begin + 2..];
         let end = find(self.rest, b"]").unwrap_or(self.rest.len());
         let (time, rest) = self.rest.split_at(end);
-        let parsed = std::str::from_utf8(time)
-            .ok()
-            .and_then(|text| OffsetDateTime::parse(text, TIME).ok());
-        match parsed {
-            Some(time) if !rest.is_empty() => {
+        match time_of(time) {
+            Some(unix_s) if !rest.is_empty() => {
                 self.rest = &rest[1..];
-                Ok(time.unix_timestamp())
+                Ok(unix_s)
             }
             _ => Err(self.wrong("time", time, "[day/Mon/year:hour:minute:second +hhmm]")),
         }
@@ -243,6 +247,12 @@ pub(super) fn sendable(
         });
     }
     Ok(path)
+}
+
+/// What follows the method in a request line, without the version, which may be missing.
+pub(super) fn target_of(request: &[u8]) -> &[u8] {
+    let method_end = find(request, b" ").map_or(request.len(), |at| at + 1);
+    without_version(&request[method_end..])
 }
 
 fn without_version(target: &[u8]) -> &[u8] {

@@ -14,6 +14,8 @@ use super::TraceProblem;
 pub enum LeftOut {
     /// There was no request, or it was not HTTP.
     NoRequest,
+    /// The time is before 1970 or after 2106.
+    NoTime,
     /// A HEAD.
     Head,
     /// A POST.
@@ -38,6 +40,7 @@ impl fmt::Display for LeftOut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NoRequest => "no request",
+            Self::NoTime => "times before 1970",
             Self::Head => "HEAD",
             Self::Post => "POST",
             Self::OtherMethod => "other methods",

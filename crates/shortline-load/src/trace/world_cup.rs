@@ -9,6 +9,7 @@
 
 use std::io::{BufRead, Read};
 
+use super::log_line::Entry;
 use super::spread::{NS_PER_S, Spreader};
 use super::{Request, SECONDS_MAX, TraceOptions, TraceProblem};
 
@@ -107,6 +108,28 @@ impl<R: BufRead> Reader<R> {
     }
 }
 
+/// When the archive's site was open, in seconds since 1970: from 30 April to 26 July 1998.
+const SEASON: std::ops::Range<u32> = 893_800_000..901_600_000;
+
+/// Whether something that begins so is the archive's: its first record has a time of that season.
+pub(super) fn begins(head: &[u8]) -> bool {
+    let first = head.first_chunk().map(|time| u32::from_be_bytes(*time));
+    first.is_some_and(|time| SEASON.contains(&time))
+}
+
+/// The next record as an entry of a log; `None` at the end.
+pub(super) fn next_entry(
+    input: &mut impl BufRead,
+    number: usize,
+) -> Result<Option<Entry>, TraceProblem> {
+    let record = next_record(input, number)?;
+    Ok(record.map(|record| Entry {
+        unix_s: record.timestamp.into(),
+        after_ns: 0,
+        request: Ok((String::new(), record.bytes())),
+    }))
+}
+
 struct Record {
     timestamp: u32,
     object: u32,
@@ -127,12 +150,15 @@ impl Record {
         Ok(Request {
             at_ns: u64::from(after) * NS_PER_S,
             path: format!("/wc/{}", self.object),
-            bytes: if self.size == SIZE_NONE {
-                0
-            } else {
-                u64::from(self.size)
-            },
+            bytes: self.bytes(),
         })
+    }
+
+    fn bytes(&self) -> u64 {
+        match self.size {
+            SIZE_NONE => 0,
+            size => u64::from(size),
+        }
     }
 }
 

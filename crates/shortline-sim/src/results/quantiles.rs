@@ -8,8 +8,9 @@ use super::log_cells::LogCells;
 /// This many values are kept one by one.
 pub(crate) const EXACT_MAX: usize = 100_000;
 
+/// Values that percentiles are asked of.
 #[derive(Clone, Debug)]
-pub(crate) struct Quantiles {
+pub struct Quantiles {
     exact: Vec<f64>,
     /// The cells, once there are too many values.
     cells: LogCells<u64>,
@@ -17,8 +18,15 @@ pub(crate) struct Quantiles {
     max: f64,
 }
 
+impl Default for Quantiles {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Quantiles {
-    pub(crate) fn new() -> Self {
+    /// Without values.
+    pub fn new() -> Self {
         Self {
             exact: Vec::new(),
             cells: LogCells::new(),
@@ -28,7 +36,7 @@ impl Quantiles {
     }
 
     /// Counts a value, finite and not below 0.
-    pub(crate) fn add(&mut self, value: f64) {
+    pub fn add(&mut self, value: f64) {
         self.count += 1;
         self.max = self.max.max(value);
         if self.count as usize <= EXACT_MAX {
@@ -39,7 +47,8 @@ impl Quantiles {
         *self.cells.at(value) += 1;
     }
 
-    pub(crate) fn merge(&mut self, other: &Self) {
+    /// Adds the values of another.
+    pub fn merge(&mut self, other: &Self) {
         self.count += other.count;
         self.max = self.max.max(other.max);
         self.exact.extend(&other.exact);
@@ -55,7 +64,7 @@ impl Quantiles {
     }
 
     /// The smallest values that at least these shares of all do not exceed; 0 without values.
-    pub(crate) fn at<const N: usize>(&self, shares: [f64; N]) -> [f64; N] {
+    pub fn at<const N: usize>(&self, shares: [f64; N]) -> [f64; N] {
         let rank = |share: f64| ((share * self.count as f64).ceil() as u64).clamp(1, self.count);
         if self.count == 0 {
             return [0.0; N];

@@ -1,0 +1,172 @@
+//! `shortline gain` as a program: logs as they are found, and what it says of them.
+#![allow(clippy::unwrap_used)]
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+fn gain(words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_shortline"))
+        .arg("gain")
+        .args(words)
+        .output()
+        .unwrap()
+}
+
+fn text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap()
+}
+
+/// A download of 100 seconds of a link of 800 kbit/s, a page a second meanwhile, and an hour with nothing but pages.
+fn log() -> String {
+    let mut log = String::new();
+    let mut add = |hour: u32, second: u32, bytes: u64| {
+        let (minute, second) = (second / 60, second % 60);
+        writeln!(
+            log,
+            "192.0.2.7 - - [21/Nov/2026:{hour:02}:{minute:02}:{second:02} +0000] \"GET /a HTTP/1.1\" 200 {bytes} \"-\" \"curl/8\""
+        )
+        .unwrap();
+    };
+    add(10, 0, 10_000_000);
+    (1..100).for_each(|second| add(10, second, 1_000));
+    (0..60).for_each(|minute| add(11, minute * 60, 1_000));
+    log
+}
+
+fn write(folder: &Path, name: &str, content: &[u8]) -> String {
+    let path = folder.join(name);
+    std::fs::write(&path, content).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn it_says_what_visitors_would_have_gained() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = write(folder.path(), "access.log", log().as_bytes());
+    let page = folder.path().join("gain.html");
+    let words = [
+        "--uplink",
+        "800kbit",
+        "--html",
+        page.to_str().unwrap(),
+        &log,
+    ];
+    let output = gain(&words);
+    let (told, error) = (text(output.stdout), text(output.stderr));
+    assert_eq!(
+        (output.status.code(), error.as_str()),
+        (Some(0), ""),
+        "{told}"
+    );
+    assert!(told.contains("160 responses, 10.2 MB"), "{told}");
+    // A page takes 15.5 ms of the link; under fair sharing twice that.
+    let worth = "Worth it: while the link is full, responses to 10 KB come in 15.5 ms in the mean, instead of 30.9 ms with fair";
+    assert!(told.contains(worth), "{told}");
+    assert!(
+        told.contains(
+            "Those 1 to 10 MB take as long as with fair sharing: 106 s instead of 106 s."
+        ),
+        "{told}"
+    );
+    assert!(told.contains("in 1 of 2 hours"), "{told}");
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(
+        page.contains("Worth it")
+            && page.contains("<svg")
+            && !page.contains("href=")
+            && !page.contains("src="),
+        "{page}"
+    );
+}
+
+#[test]
+fn it_says_where_there_is_nothing_to_gain() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = write(folder.path(), "access.log", log().as_bytes());
+    let told = text(gain(&["--uplink", "1gbit", &log]).stdout);
+    assert!(
+        told.contains("Nothing to gain: in no hour was the link full"),
+        "{told}"
+    );
+}
+
+#[test]
+fn rotated_packed_and_torn_logs_count_as_far_as_they_can_be_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = log();
+    let (first, second) = log.split_at(log.len() / 2);
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(first.as_bytes()).unwrap();
+    let gzip = gzip.finish().unwrap();
+    let packed = write(folder.path(), "access.log.1.gz", &gzip);
+    let cut = write(folder.path(), "cut.gz", &gzip[..gzip.len() - 8]);
+    let garbage = write(
+        folder.path(),
+        "garbage.log",
+        &[b"\xff\x00\x80 no log\n".as_slice(), second.as_bytes()].concat(),
+    );
+    let output = gain(&["--json", &garbage, &packed, &cut]);
+    let (told, error) = (text(output.stdout), text(output.stderr));
+    assert_eq!(
+        (output.status.code(), error.as_str()),
+        (Some(0), ""),
+        "{told}"
+    );
+    let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+    let result = &told["results"][0];
+    let notes = result["notes"].to_string();
+    // The line that was cut in two is read in neither half.
+    assert!(
+        notes.contains("garbage.log: 2 lines could not be read"),
+        "{notes}"
+    );
+    assert!(notes.contains("cut.gz: gzip is cut short"), "{notes}");
+    assert!(result["responses"].as_u64().unwrap() >= 159, "{result}");
+    assert_eq!(result["rate_from"], "busiest-hour");
+}
+
+#[test]
+fn standard_input_is_a_log_too() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_shortline"))
+        .args(["gain", "-", "--uplink", "800kbit"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(log().as_bytes())
+        .unwrap();
+    let told = text(child.wait_with_output().unwrap().stdout);
+    assert!(told.starts_with("standard input: 160 responses"), "{told}");
+}
+
+#[test]
+fn what_cannot_be_answered_is_refused_in_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let empty = write(folder.path(), "empty.log", b"");
+    let told = |words: &[&str]| {
+        let output = gain(words);
+        (output.status.code(), text(output.stderr))
+    };
+    let (code, error) = told(&[&empty]);
+    assert_eq!((code, error.lines().count()), (Some(1), 1), "{error}");
+    assert!(
+        error.starts_with("shortline: no log has a GET answered 200: want logs in Common"),
+        "{error}"
+    );
+    let (code, error) = told(&["nowhere.log"]);
+    assert_eq!(
+        (code, error.as_str()),
+        (
+            Some(1),
+            "shortline: nowhere.log: No such file or directory (os error 2)\n"
+        )
+    );
+    let (code, error) = told(&["--json", "--html", "-", &empty]);
+    assert_eq!((code, error.lines().count()), (Some(2), 1), "{error}");
+}

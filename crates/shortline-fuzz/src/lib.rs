@@ -17,6 +17,7 @@ mod dns;
 mod fastcgi;
 mod forwarded;
 mod guards;
+mod kept;
 mod log_lines;
 mod mysql;
 mod ocsp;
@@ -47,6 +48,7 @@ pub const TARGETS: &[(&str, Entry)] = &[
     ("encoding", requests::encoding),
     ("fastcgi", fastcgi::records),
     ("forwarded", forwarded::field),
+    ("kept_head", kept::head),
     ("log_format", log_lines::format),
     ("mysql", mysql::mysql),
     ("ocsp", ocsp::answer),

@@ -12,6 +12,7 @@
 //! is compressed once, on a thread that may block, and kept (`files::made`). A backend's response is compressed as it passes,
 //! in pieces of [`PIECE_BYTES`], between which other tasks of the worker run (`proxy::relay`); [`streams`] limits how many.
 
+pub mod counts;
 pub mod encoder;
 pub mod streams;
 

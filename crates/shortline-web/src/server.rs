@@ -18,6 +18,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch as channel;
 
 use crate::comparison::{Comparison, Figures};
+use crate::compress::counts::{self, CompressedBytes};
 use crate::connection;
 use crate::context::{Connection, Settings, Shared};
 use crate::ledger::{Ledger, ResponseCounts};
@@ -51,6 +52,8 @@ pub struct ServerSnapshot {
     pub disk_jobs: usize,
     /// Responses since the start.
     pub responses: ResponseCounts,
+    /// What was compressed on the fly since the start, by coding.
+    pub compressed: Vec<CompressedBytes>,
     /// The servers behind the routes.
     pub backends: Vec<BackendSnapshot>,
 }
@@ -198,6 +201,7 @@ impl Server {
             connections_failed_total: load(&self.shared.failed),
             disk_jobs: active.disk.jobs(),
             responses: self.shared.ledger.snapshot(),
+            compressed: counts::snapshot(),
             backends: upstreams(&active.sites)
                 .into_iter()
                 .flat_map(|upstream| upstream.snapshot())

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use bytes::Bytes;
 use flate2::write::GzEncoder;
 
+use super::counts::Counts;
 use super::streams::Place;
 use crate::files::encoding::Coding;
 
@@ -19,8 +20,13 @@ pub enum Effort {
     Passing,
 }
 
-/// A body on its way into a coding.
-pub enum Encoder {
+/// A body on its way into a coding, and where that is counted.
+pub struct Encoder {
+    way: Way,
+    counts: Counts,
+}
+
+enum Way {
     /// RFC 8878.
     Zstd(Box<zstd::stream::write::Encoder<'static, Vec<u8>>>),
     /// RFC 7932.
@@ -35,6 +41,49 @@ impl Encoder {
     /// # Errors
     /// There is no memory.
     pub fn new(coding: Coding, effort: Effort, bytes: Option<u64>) -> io::Result<Self> {
+        Ok(Self {
+            way: Way::new(coding, effort, bytes)?,
+            counts: Counts::of(coding, effort),
+        })
+    }
+
+    /// Takes in more of the body.
+    ///
+    /// # Errors
+    /// More came than was pledged, or there is no memory.
+    pub fn write(&mut self, body: &[u8]) -> io::Result<()> {
+        self.counts.add_in(body.len());
+        self.way.writer().write_all(body)
+    }
+
+    /// Brings out all that was taken in, so that the client can decode it.
+    ///
+    /// # Errors
+    /// As of [`Self::write`].
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.way.writer().flush()
+    }
+
+    /// What has come out since this was last asked.
+    pub fn take(&mut self) -> Bytes {
+        let made = std::mem::take(self.way.made());
+        self.counts.add_out(made.len());
+        made.into()
+    }
+
+    /// Ends the body, and brings out the rest.
+    ///
+    /// # Errors
+    /// As of [`Self::write`], or less came than was pledged.
+    pub fn finish(self) -> io::Result<Bytes> {
+        let rest = self.way.finish()?;
+        self.counts.add_out(rest.len());
+        Ok(rest.into())
+    }
+}
+
+impl Way {
+    fn new(coding: Coding, effort: Effort, bytes: Option<u64>) -> io::Result<Self> {
         let (zstd_level, brotli_level, gzip_level, window_bits) = match effort {
             // Beyond these a text becomes a few percent shorter, for several times the work.
             Effort::Kept => (6, 5, 6, 22),
@@ -62,50 +111,27 @@ impl Encoder {
         })
     }
 
-    /// Takes in more of the body.
-    ///
-    /// # Errors
-    /// More came than was pledged, or there is no memory.
-    pub fn write(&mut self, body: &[u8]) -> io::Result<()> {
-        self.writer().write_all(body)
-    }
-
-    /// Brings out all that was taken in, so that the client can decode it.
-    ///
-    /// # Errors
-    /// As of [`Self::write`].
-    pub fn flush(&mut self) -> io::Result<()> {
-        self.writer().flush()
-    }
-
-    /// What has come out since this was last asked.
-    pub fn take(&mut self) -> Bytes {
-        let made = match self {
-            Self::Zstd(encoder) => encoder.get_mut(),
-            Self::Brotli(encoder) => encoder.get_mut(),
-            Self::Gzip(encoder) => encoder.get_mut(),
-        };
-        std::mem::take(made).into()
-    }
-
-    /// Ends the body, and brings out the rest.
-    ///
-    /// # Errors
-    /// As of [`Self::write`], or less came than was pledged.
-    pub fn finish(self) -> io::Result<Bytes> {
-        let rest = match self {
-            Self::Zstd(encoder) => encoder.finish()?,
-            Self::Brotli(encoder) => encoder.into_inner(),
-            Self::Gzip(encoder) => encoder.finish()?,
-        };
-        Ok(rest.into())
-    }
-
     fn writer(&mut self) -> &mut dyn Write {
         match self {
             Self::Zstd(encoder) => &mut **encoder,
             Self::Brotli(encoder) => &mut **encoder,
             Self::Gzip(encoder) => encoder,
+        }
+    }
+
+    fn made(&mut self) -> &mut Vec<u8> {
+        match self {
+            Self::Zstd(encoder) => encoder.get_mut(),
+            Self::Brotli(encoder) => encoder.get_mut(),
+            Self::Gzip(encoder) => encoder.get_mut(),
+        }
+    }
+
+    fn finish(self) -> io::Result<Vec<u8>> {
+        match self {
+            Self::Zstd(encoder) => encoder.finish(),
+            Self::Brotli(encoder) => Ok(encoder.into_inner()),
+            Self::Gzip(encoder) => encoder.finish(),
         }
     }
 }

@@ -150,8 +150,8 @@ async fn fill(
     recording: &mut Option<Recording>,
 ) -> Result<(), BrokenOff> {
     loop {
-        // What is recorded is held anyway, however slow the client is.
-        if recording.is_none() {
+        // What is recorded in memory is held anyway, however slow the client is.
+        if !recording.as_ref().is_some_and(Recording::is_in_memory) {
             buffer.wait_for_space(held).await;
         }
         let Some(frame) = next_frame(&mut body, idle_time_max).await? else {

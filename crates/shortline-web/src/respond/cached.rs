@@ -2,7 +2,7 @@
 //!
 //! | what is kept | the request |
 //! |---|---|
-//! | a fresh response | is answered by it |
+//! | a fresh response | is answered by it, once it has been read if it is in the folder alone |
 //! | a stale one that may be given meanwhile | is answered by it, and one such request fetches it anew in the background |
 //! | a stale one | asks the backend whether it still holds; if the backend fails, it may stand in |
 //! | nothing | fetches the response, and others like it wait for that, up to a limit |
@@ -23,7 +23,7 @@ use shortline_base::clock;
 use super::decide::{Answer, Asks, Decided, ask_backend};
 use crate::context::Connection;
 use crate::files::conditional::{Validators, Verdict, evaluate, parse_date};
-use crate::files::{Plan, PlanBody, Segment};
+use crate::files::{Plan, PlanBody};
 use crate::outgoing::Content;
 use crate::proxy::routes::Route;
 use crate::proxy::{Proxied, ProxyError, Received};
@@ -155,8 +155,8 @@ fn answered(
         StatusCode::NO_CONTENT => {}
         _ => drop(headers.insert(header::CONTENT_LENGTH, stored.body.len().into())),
     }
-    let body = match is_sent && !stored.body.is_empty() {
-        true => PlanBody::Segments(vec![Segment::Bytes(stored.body.clone())]),
+    let body = match is_sent {
+        true => stored.body.plan(),
         false => PlanBody::Empty,
     };
     cache.count(outcome, body.len());
@@ -188,14 +188,18 @@ impl Request {
         let mut has_waited = false;
         loop {
             let now = clock::date();
-            let stale = match self.cache.find(&self.asked, now) {
+            let found = match self.cache.find(&self.asked, now) {
+                Found::Unread(unread) => self.cache.load(&self.asked, unread, now).await,
+                found => found,
+            };
+            let stale = match found {
                 Found::Fresh(stored) => return hit(&self.cache, &stored, &head, now),
                 Found::Stale(stored) if stored.terms.may_revalidate_later(now) => {
                     self.fetch_later(&stored, &head);
                     return self.stale(&stored, &head, now);
                 }
                 Found::Stale(stored) => Some(stored),
-                Found::Nothing => None,
+                Found::Nothing | Found::Unread(_) => None,
                 Found::NotKept => return self.pass(head, body).await,
             };
             if head.method != Method::GET {

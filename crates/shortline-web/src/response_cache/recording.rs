@@ -1,4 +1,6 @@
-//! A response that is kept while it is sent. Its pieces are the relay's, and not copied until it has all come.
+//! A response that is kept while it is sent: in memory, in the folder, or both.
+//!
+//! In memory its pieces are the relay's, and not copied until it has all come. What is too much for memory goes on to the folder alone.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -8,7 +10,8 @@ use bytes::{Bytes, BytesMut};
 use http::header::{self, HeaderName};
 use http::{HeaderMap, StatusCode};
 
-use super::store::Stored;
+use super::folder::Writing;
+use super::store::{Body, Stored};
 use super::terms::Terms;
 use super::{Flight, ResponseCache, Sought};
 
@@ -27,12 +30,16 @@ pub struct Recording {
     cache: Arc<ResponseCache>,
     asked: Sought,
     /// Those who wait are told when the recording ends.
-    _flight: Option<Arc<Flight>>,
+    flight: Option<Arc<Flight>>,
     head: (StatusCode, HeaderMap),
     terms: Terms,
     names: Arc<[HeaderName]>,
-    pieces: Vec<Bytes>,
+    /// What is kept in memory. `None`: it is too much.
+    pieces: Option<Vec<Bytes>>,
+    /// Bytes of `pieces`.
     bytes: usize,
+    /// Where it is written, if it is.
+    writing: Option<Writing>,
 }
 
 impl Recorder {
@@ -53,14 +60,20 @@ impl Recorder {
         bytes: Option<u64>,
     ) -> Option<Recording> {
         let now = shortline_base::clock::date();
-        let bytes_max = self.cache.options.response_bytes_max as u64;
-        let terms = Terms::of(status, headers, &self.cache.options, now);
-        let terms = terms.filter(|_| bytes.is_none_or(|bytes| bytes <= bytes_max));
-        let Some((terms, names)) = terms else {
+        let options = &self.cache.options;
+        let in_memory = bytes.is_none_or(|bytes| bytes <= options.response_bytes_max as u64);
+        let in_folder = options.folder.as_ref();
+        let in_folder = in_folder.is_some_and(|folder| bytes.is_none_or(|bytes| bytes <= folder.response_bytes_max));
+        let terms = Terms::of(status, headers, options, now);
+        let Some((terms, names)) = terms.filter(|_| in_memory || in_folder) else {
             self.note_not_kept(status, now);
             return None;
         };
         if self.asked.is_personal() && !terms.is_for_cookies(&names) {
+            return None;
+        }
+        let writing = self.cache.folder.as_ref().and_then(|folder| folder.begin(bytes));
+        if !in_memory && writing.is_none() {
             return None;
         }
         let mut headers = headers.clone();
@@ -68,12 +81,13 @@ impl Recorder {
         Some(Recording {
             cache: self.cache,
             asked: self.asked,
-            _flight: self.flight,
+            flight: self.flight,
             head: (status, headers),
             terms,
             names,
-            pieces: Vec::new(),
+            pieces: in_memory.then(Vec::new),
             bytes: 0,
+            writing,
         })
     }
 
@@ -90,46 +104,86 @@ impl Recorder {
 }
 
 impl Recording {
+    /// Whether all that has come is held in memory, however slow the client is.
+    pub fn is_in_memory(&self) -> bool {
+        self.pieces.is_some()
+    }
+
     /// Records a piece of the body. `false`: it is too much, and nothing is kept.
     pub fn push(&mut self, piece: &Bytes) -> bool {
-        let options = &self.cache.options;
+        self.push_to_memory(piece);
+        if let (Some(folder), Some(writing)) = (&self.cache.folder, &mut self.writing)
+            && !folder.push(writing, piece)
+        {
+            self.abort();
+        }
+        self.pieces.is_some() || self.writing.is_some()
+    }
+
+    fn push_to_memory(&mut self, piece: &Bytes) {
+        let Some(pieces) = &mut self.pieces else {
+            return;
+        };
+        pieces.push(piece.clone());
         self.bytes += piece.len();
-        let all = &self.cache.recording_bytes;
+        let (options, all) = (&self.cache.options, &self.cache.recording_bytes);
         let all = all.fetch_add(piece.len(), Ordering::Relaxed) + piece.len();
-        self.pieces.push(piece.clone());
-        self.bytes <= options.response_bytes_max && all as u64 <= options.bytes_max
+        if self.bytes > options.response_bytes_max || all as u64 > options.bytes_max {
+            self.pieces = None;
+            self.release();
+        }
     }
 
     /// The body has all come.
     pub fn finish(mut self) {
-        let pieces = std::mem::take(&mut self.pieces);
-        let body = match <[Bytes; 1]>::try_from(pieces) {
-            // A slice would hold the buffer that it was read into.
-            Ok([piece]) => Bytes::copy_from_slice(&piece),
-            Err(pieces) => {
-                let mut body = BytesMut::with_capacity(self.bytes);
-                pieces
-                    .iter()
-                    .for_each(|piece| body.extend_from_slice(piece));
-                body.freeze()
-            }
-        };
         let (status, headers) = std::mem::take(&mut self.head);
-        let stored = Stored {
-            status,
-            headers,
-            body,
-            terms: self.terms.clone(),
-        };
+        let body = self.pieces.take().map(|pieces| Body::Memory(joined(pieces, self.bytes)));
+        let names = Arc::clone(&self.names);
+        let head = self.cache.head(&self.asked, &names, (status, &headers), &self.terms);
+        match body {
+            Some(body) => {
+                let terms = self.terms.clone();
+                let stored = Stored { status, headers, body, terms };
+                self.cache.keep(&self.asked, names, Arc::new(stored));
+            }
+            None => self.cache.leave(&self.asked, names),
+        }
+        if let (Some(folder), Some(writing)) = (&self.cache.folder, self.writing.take()) {
+            folder.finish(writing, head, self.flight.take());
+        }
+    }
+
+    fn abort(&mut self) {
+        if let (Some(folder), Some(writing)) = (&self.cache.folder, self.writing.take()) {
+            folder.abort(writing);
+        }
+    }
+
+    fn release(&mut self) {
+        let bytes = std::mem::take(&mut self.bytes);
         self.cache
-            .keep(&self.asked, Arc::clone(&self.names), stored);
+            .recording_bytes
+            .fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+fn joined(pieces: Vec<Bytes>, bytes: usize) -> Bytes {
+    match <[Bytes; 1]>::try_from(pieces) {
+        // A slice would hold the buffer that it was read into.
+        Ok([piece]) => Bytes::copy_from_slice(&piece),
+        Err(pieces) => {
+            let mut body = BytesMut::with_capacity(bytes);
+            pieces
+                .iter()
+                .for_each(|piece| body.extend_from_slice(piece));
+            body.freeze()
+        }
     }
 }
 
 impl Drop for Recording {
     fn drop(&mut self) {
-        self.cache
-            .recording_bytes
-            .fetch_sub(self.bytes, Ordering::Relaxed);
+        self.abort();
+        self.release();
     }
 }

@@ -3,6 +3,7 @@
 //! By a name it is known what its responses vary by, and by that and the request's values the response. A name whose last response could
 //! not be kept has a note, so that requests for it do not wait for each other.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -13,6 +14,7 @@ use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
 use super::terms::Terms;
+use crate::files::{OpenFile, PlanBody, Segment};
 
 /// What a response takes besides the texts in it.
 const RESPONSE_BYTES: usize = 1024;
@@ -38,9 +40,18 @@ pub struct Stored {
     /// Its fields, without the length.
     pub headers: HeaderMap,
     /// Its body.
-    pub body: Bytes,
+    pub body: Body,
     /// The terms on which it is kept.
     pub terms: Terms,
+}
+
+/// The body of a response that is kept.
+#[derive(Clone, Debug)]
+pub enum Body {
+    /// In memory.
+    Memory(Bytes),
+    /// In a file of the folder.
+    File(Arc<OpenFile>),
 }
 
 /// What is known of a name.
@@ -74,7 +85,11 @@ impl Weighter<String, Arc<Stored>> for Bytewise {
         let fields: usize = fields
             .map(|(name, value)| name.as_str().len() + value.len())
             .sum();
-        (variant.len() + fields + stored.body.len() + RESPONSE_BYTES) as u64
+        let body = match &stored.body {
+            Body::Memory(bytes) => bytes.len(),
+            Body::File(_) => 0,
+        };
+        (variant.len() + fields + body + RESPONSE_BYTES) as u64
     }
 }
 
@@ -99,9 +114,20 @@ impl Store {
     }
 
     /// Keeps a response.
-    pub fn put(&self, name: &str, names: Arc<[HeaderName]>, variant: String, stored: Stored) {
+    pub fn put(&self, name: &str, names: Arc<[HeaderName]>, variant: String, stored: Arc<Stored>) {
         self.names.insert(name.into(), Known::Varies(names));
-        self.responses.insert(variant, Arc::new(stored));
+        self.responses.insert(variant, stored);
+    }
+
+    /// Keeps a response whose name is known elsewhere.
+    pub fn add(&self, variant: String, stored: Arc<Stored>) {
+        self.responses.insert(variant, stored);
+    }
+
+    /// The response of a variant is kept elsewhere, and varies by these fields.
+    pub fn leave(&self, name: &str, names: Arc<[HeaderName]>, variant: &str) {
+        self.names.insert(name.into(), Known::Varies(names));
+        self.responses.remove(variant);
     }
 
     /// Notes that a response could not be kept.
@@ -109,18 +135,11 @@ impl Store {
         self.names.insert(name.into(), Known::NotKept(until));
     }
 
-    /// Forgets a URL, or all that begin so. Returns how many responses that were.
-    pub fn purge(&self, url: &str, with_all_below: bool) -> usize {
-        let is_meant = |key: &str| {
-            let known = key.split('\n').next().unwrap_or_default();
-            known == url || with_all_below && known.starts_with(url)
-        };
+    /// Forgets all that are meant. Returns the variants of their responses.
+    pub fn purge(&self, is_meant: impl Fn(&str) -> bool) -> HashSet<Arc<str>> {
         self.names.retain(|name, _| !is_meant(name));
-        let purged = self
-            .responses
-            .iter()
-            .filter(|(variant, _)| is_meant(variant));
-        let purged = purged.count();
+        let variants = self.responses.iter().map(|(variant, _)| variant);
+        let purged = variants.filter(|variant| is_meant(variant)).map(Arc::from).collect();
         self.responses.retain(|variant, _| !is_meant(variant));
         purged
     }
@@ -128,6 +147,32 @@ impl Store {
     /// Responses, and their bytes.
     pub fn size(&self) -> (usize, u64) {
         (self.responses.len(), self.responses.weight())
+    }
+}
+
+impl Body {
+    /// Its length in bytes.
+    pub fn len(&self) -> u64 {
+        match self {
+            Self::Memory(bytes) => bytes.len() as u64,
+            Self::File(file) => file.len(),
+        }
+    }
+
+    /// All of it, to be sent.
+    pub fn plan(&self) -> PlanBody {
+        let segment = match self {
+            Self::Memory(bytes) => Segment::Bytes(bytes.clone()),
+            Self::File(file) => Segment::File {
+                file: Arc::clone(file),
+                offset: 0,
+                len: file.len(),
+            },
+        };
+        match segment.is_empty() {
+            true => PlanBody::Empty,
+            false => PlanBody::Segments(vec![segment]),
+        }
     }
 }
 
@@ -165,7 +210,7 @@ mod tests {
     use super::super::ResponseCacheOptions;
     use super::*;
 
-    fn stored(bytes: usize) -> (Stored, Arc<[HeaderName]>) {
+    fn stored(bytes: usize) -> (Arc<Stored>, Arc<[HeaderName]>) {
         let mut headers = HeaderMap::new();
         headers.insert(
             header::CACHE_CONTROL,
@@ -179,10 +224,10 @@ mod tests {
         let stored = Stored {
             status: StatusCode::OK,
             headers,
-            body: vec![7; bytes].into(),
+            body: Body::Memory(vec![7; bytes].into()),
             terms,
         };
-        (stored, names)
+        (Arc::new(stored), names)
     }
 
     #[test]
@@ -197,21 +242,19 @@ mod tests {
     }
 
     #[test]
-    fn a_url_is_forgotten_with_all_its_variants_and_those_below_if_wanted() {
+    fn what_is_meant_is_forgotten_with_all_its_variants() {
         let store = Store::new(1 << 20);
         for (name, variant) in [
             ("http://a/x", "http://a/x\naccept\n 1"),
             ("http://a/x", "http://a/x\naccept\n 2"),
-            ("http://a/x/y", "http://a/x/y"),
             ("http://a/xy", "http://a/xy"),
         ] {
             let (stored, names) = stored(1);
             store.put(name, names, variant.to_owned(), stored);
         }
-        assert_eq!(store.purge("http://a/x", false), 2);
+        let is_meant = |key: &str| key == "http://a/x" || key.starts_with("http://a/x\n");
+        assert_eq!(store.purge(is_meant).len(), 2);
         assert!(store.known("http://a/x").is_none());
-        assert_eq!(store.purge("http://a/x/", true), 1);
-        assert_eq!(store.purge("http://a/none", true), 0);
         assert!(store.get("http://a/xy").is_some());
     }
 

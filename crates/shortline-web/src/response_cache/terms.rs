@@ -39,6 +39,8 @@ const READ: [HeaderName; 5] = [
 #[derive(Clone, Debug)]
 pub struct Terms {
     policy: CachePolicy,
+    /// When the response came, or was confirmed last.
+    received: SystemTime,
     /// The age up to which it is fresh.
     fresh_until_age: Duration,
     /// It says that all may have it.
@@ -72,6 +74,7 @@ impl Terms {
             return None;
         }
         let terms = Self {
+            received: now,
             fresh_until_age: policy.time_to_live(now) + policy.age(now),
             is_public: directives.has("public") || directives.has("s-maxage"),
             stale_while_revalidate: directives
@@ -80,6 +83,11 @@ impl Terms {
             policy,
         };
         Some((terms, names))
+    }
+
+    /// When the response came, or was confirmed last.
+    pub fn received(&self) -> SystemTime {
+        self.received
     }
 
     /// Whether it is fresh.

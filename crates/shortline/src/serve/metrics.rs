@@ -1,18 +1,19 @@
 //! The server's state as Prometheus text.
 
+mod caches;
 mod mirrors;
 
 use std::fmt::Display;
 
 use shortline_link::{Discovered, LinkSnapshot, SIZE_CLASSES};
 use shortline_web::comparison::Figures;
+use shortline_web::compress::counts::CompressedBytes;
 use shortline_web::proxy::BackendSnapshot;
-use shortline_web::response_cache::ResponseCacheSnapshot;
 use shortline_web::server::ServerSnapshot;
 use shortline_web::{RESPONSE_SECONDS, ResponseCounts, ResponseTimes};
 
 use super::certificates::CertificatesStatus;
-use super::routes::{CacheStatus, GateStatus};
+use super::routes::GateStatus;
 use super::status::Status;
 use crate::gate;
 use crate::gate::metrics::AtGate;
@@ -39,56 +40,26 @@ pub fn render(status: &Status) -> String {
     link(&mut page, &status.link);
     server(&mut page, &status.server);
     responses(&mut page, &status.server.responses);
+    compressed(&mut page, &status.server.compressed);
     comparison(&mut page, status.comparison.as_ref());
-    caches(&mut page, &status.caches);
+    caches::add(&mut page, &status.caches);
     mirrors::render(&mut page, &status.mirrors);
     gates(&mut page, &status.gates);
     certificates(&mut page, &status.certificates);
     page.finish()
 }
 
-fn caches(page: &mut Text, caches: &[CacheStatus]) {
-    fn of<'a, V: Display>(
-        caches: &'a [CacheStatus],
-        value: impl Fn(&ResponseCacheSnapshot) -> V + 'a,
-    ) -> impl Iterator<Item = ([(&'a str, &'a str); 1], V)> {
-        let label = |cache: &'a CacheStatus| [("route", cache.route.as_str())];
-        caches
-            .iter()
-            .map(move |cache| (label(cache), value(&cache.state)))
-    }
-    if caches.is_empty() {
-        return;
-    }
-    page.gauge_of(
-        "cache_bytes",
-        "Responses of backends that are kept, with their heads.",
-        of(caches, |cache| cache.bytes),
+fn compressed(page: &mut Text, compressed: &[CompressedBytes]) {
+    let labels = |one: &CompressedBytes| [("coding", one.coding), ("what", one.what)];
+    page.counter_of(
+        "compressed_bytes_in_total",
+        "Bytes that were compressed on the fly: of files once each, of backends' responses as they pass.",
+        compressed.iter().map(|one| (labels(one), one.in_total)),
     );
     page.counter_of(
-        "cache_hits_total",
-        "Requests answered by what is kept, fresh.",
-        of(caches, |cache| cache.hits_total),
-    );
-    page.counter_of(
-        "cache_stale_total",
-        "Requests answered by what is kept, stale.",
-        of(caches, |cache| cache.stale_total),
-    );
-    page.counter_of(
-        "cache_misses_total",
-        "Requests for which the backend was asked.",
-        of(caches, |cache| cache.misses_total),
-    );
-    page.counter_of(
-        "cache_passed_total",
-        "Requests that nothing kept could be for.",
-        of(caches, |cache| cache.passed_total),
-    );
-    page.counter_of(
-        "cache_hit_bytes_total",
-        "Bytes of bodies that were kept and sent.",
-        of(caches, |cache| cache.hit_bytes_total),
+        "compressed_bytes_out_total",
+        "What came out of that.",
+        compressed.iter().map(|one| (labels(one), one.out_total)),
     );
 }
 

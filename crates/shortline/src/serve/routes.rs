@@ -13,6 +13,8 @@ mod tests;
 mod upstreams;
 mod values;
 
+use std::path::Path;
+
 use shortline_tls::names::Pattern;
 use shortline_web::proxy::mirror::MirrorOptions;
 use shortline_web::proxy::{BackendOptions, HttpVersion, UpstreamAddress, UpstreamOptions};
@@ -66,14 +68,16 @@ pub fn resolve<'a>(
         keys.refuse_idle()
             .map_err(|why| format!("route {label}: {why}"))?;
         let mirror = mirror(&keys).map_err(|why| format!("route {label}: {why}"))?;
+        let cache = keys.cache.clone().map(CacheTable::resolve).transpose();
+        let cache = cache.map_err(|why| format!("route {label}: {why}"))?;
         let route = RouteSettings {
             gate: gate
                 .map(|options| RouteGate::resolve(&label, options))
                 .transpose()?,
             path,
+            cache,
             label,
             programs,
-            cache: keys.cache.clone().map(CacheTable::resolve),
             mirror,
             upstream: keys.options(),
         };
@@ -83,9 +87,29 @@ pub fn resolve<'a>(
         route.refuse_unsure_services()?;
         gates::refuse_two_of_a_backend(known.clone(), &route)?;
         gates::refuse_two_of_a_backend(resolved.iter(), &route)?;
+        refuse_two_of_a_folder(known.clone().chain(&resolved), &route)?;
         resolved.push(route);
     }
     Ok(resolved)
+}
+
+/// Refuses a second cache in a folder. Each would remove what the other keeps.
+fn refuse_two_of_a_folder<'a>(
+    mut routes: impl Iterator<Item = &'a RouteSettings>,
+    new: &RouteSettings,
+) -> Result<(), String> {
+    let Some(folder) = new.cache_folder() else {
+        return Ok(());
+    };
+    match routes.find(|route| route.cache_folder() == Some(folder)) {
+        Some(other) => Err(format!(
+            "route {}: cache.disk.folder: {} is the folder of route {}, too: give each its own",
+            new.label,
+            folder.display(),
+            other.label
+        )),
+        None => Ok(()),
+    }
 }
 
 /// The programs of a route, which must be there if and only if its backends speak FastCGI.
@@ -122,6 +146,11 @@ impl RouteSettings {
     /// Its path.
     pub fn path(&self) -> &str {
         &self.path
+    }
+
+    fn cache_folder(&self) -> Option<&Path> {
+        let folder = self.cache.as_ref()?.folder.as_ref()?;
+        Some(&folder.path)
     }
 
     /// How messages call it.

@@ -185,6 +185,7 @@ impl Running {
         let _ = writeln!(std::io::stderr(), "shortline: {told}");
         running.kept.exchange(next);
         running.kept.attend(opened.files);
+        running.routes.lock().start_caches(&OpenRoutes::default());
         Ok(running)
     }
 
@@ -264,6 +265,7 @@ impl Running {
         if let Some(link) = link {
             std::mem::replace(&mut self.link, link).retire();
         }
+        routes.start_caches(&self.routes.lock());
         *self.routes.lock() = routes;
         self.server.replace(WebSettings {
             sites: self.kept.around(opened.sites),

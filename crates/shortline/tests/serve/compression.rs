@@ -4,7 +4,8 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use crate::client::{Response, connect, read_head, request};
+use crate::admin::status;
+use crate::client::{Response, connect, get, read_head, request};
 use crate::process::{Server, Site, wait_for};
 use crate::sites::{refused, start};
 
@@ -126,6 +127,31 @@ fn a_file_is_sent_in_the_coding_that_the_client_wants() {
     let plain = asked(off.address(), "/text.txt", "gzip");
     assert_eq!(plain.field("content-encoding"), None);
     assert_eq!(plain.body, text().into_bytes());
+}
+
+#[test]
+fn what_compression_gains_is_counted_by_coding() {
+    let (site, backend) = (Site::new().with("text.txt", text()), backend());
+    let keys = "compress = \"all\"\n";
+    let server = serve(&site, backend, keys, "[admin]\naddress = \"127.0.0.1:0\"\n");
+    let made = compressed(server.address(), "/text.txt", "br").body.len();
+    let passed = body(&compressed(server.address(), "/app", "zstd")).len();
+    // A response may be sent before its encoder is asked again.
+    wait_for("the counts", || {
+        let counts = status(&server)["server"]["compressed"].clone();
+        let of = |coding: &str, what: &str| {
+            let mut counts = counts.as_array().unwrap().iter();
+            let one = counts.find(|one| one["coding"] == coding && one["what"] == what).unwrap();
+            (one["in_total"].as_u64().unwrap() as usize, one["out_total"].as_u64().unwrap() as usize)
+        };
+        assert_eq!((of("gzip", "files"), of("zstd", "files")), ((0, 0), (0, 0)));
+        let both = (of("br", "files"), of("zstd", "backends"));
+        (both == ((text().len(), made), (text().len(), passed))).then_some(())
+    });
+    let metrics = get(server.admin.unwrap(), "/metrics").body;
+    let metrics = String::from_utf8(metrics).unwrap();
+    let counted = format!("shortline_compressed_bytes_out_total{{coding=\"br\",what=\"files\"}} {made}");
+    assert!(metrics.contains(&counted), "{metrics}");
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod announced;
 mod bad_requests;
 mod bandwidth;
 mod browser;
+mod cache_folder;
 mod certificates;
 mod certified;
 mod client;

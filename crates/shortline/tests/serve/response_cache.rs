@@ -13,7 +13,7 @@ use crate::guards::{add_user, basic};
 use crate::process::{PATIENCE, PROGRAM, Server, Site, wait_for};
 
 /// An application that says in each response which of its requests it answers, and what it was told of the client.
-struct Application {
+pub struct Application {
     address: SocketAddr,
     asked: Arc<AtomicUsize>,
     /// What it says from now on.
@@ -31,7 +31,8 @@ struct Says {
 }
 
 impl Application {
-    fn start(fields: &str) -> Self {
+    /// Says these fields in each response.
+    pub fn start(fields: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let asked = Arc::new(AtomicUsize::new(0));
@@ -59,11 +60,13 @@ impl Application {
         }
     }
 
-    fn asked(&self) -> usize {
+    /// How often it was asked.
+    pub fn asked(&self) -> usize {
         self.asked.load(Ordering::SeqCst)
     }
 
-    fn says(&self, status: &'static str, fields: &str) {
+    /// What it says from now on.
+    pub fn says(&self, status: &'static str, fields: &str) {
         *self.says.lock().unwrap() = Says {
             status,
             fields: fields.to_owned(),
@@ -103,6 +106,9 @@ fn serve(
     let Says { status, fields } = says.lock().unwrap().clone();
     let body = if status.starts_with("304") {
         String::new()
+    } else if let Some((_, count)) = head.split_once(" /times/") {
+        let count = count.split(' ').next().unwrap().parse().unwrap();
+        body.repeat(count)
     } else {
         body
     };
@@ -113,7 +119,8 @@ fn serve(
     );
 }
 
-fn start(site: &Site, application: &Application, keys: &str) -> Server {
+/// A server before an application, whose route's cache has these keys.
+pub fn start(site: &Site, application: &Application, keys: &str) -> Server {
     let text = format!(
         "[[listen]]\naddress = \"127.0.0.1:0\"\n[admin]\naddress = \"127.0.0.1:0\"\n[[route]]\npath = \"/\"\n\
          upstream = [\"{}\"]\n[route.cache]\n{keys}\n",
@@ -125,11 +132,11 @@ fn start(site: &Site, application: &Application, keys: &str) -> Server {
     Server::spawn(command.arg("serve").arg("--config").arg(file))
 }
 
-fn text(response: &Response) -> &str {
+pub fn text(response: &Response) -> &str {
     std::str::from_utf8(&response.body).unwrap()
 }
 
-const FRESH: &str = "Cache-Control: max-age=600\r\n";
+pub const FRESH: &str = "Cache-Control: max-age=600\r\n";
 
 #[test]
 fn no_client_sees_what_is_meant_for_another() {
@@ -416,6 +423,17 @@ fn a_stale_response_is_given_while_another_is_fetched() {
     assert_eq!(application.asked(), 2);
 }
 
+/// Asks the admin address to forget what is kept of a URL.
+pub fn purge(server: &Server, url: &str) -> (u16, String) {
+    let admin = server.admin.unwrap();
+    let request = format!(
+        "POST /purge HTTP/1.1\r\nHost: {admin}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{url}",
+        url.len()
+    );
+    let response = parse(&exchange(admin, request));
+    (response.status, text(&response).trim().to_owned())
+}
+
 #[test]
 fn what_is_purged_is_fetched_anew() {
     let site = Site::new();
@@ -427,15 +445,7 @@ fn what_is_purged_is_fetched_anew() {
     wait_for("the responses to be kept", || {
         (status(&server)["caches"][0]["responses"] == 3).then_some(())
     });
-    let purge = |url: &str| {
-        let admin = server.admin.unwrap();
-        let request = format!(
-            "POST /purge HTTP/1.1\r\nHost: {admin}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{url}",
-            url.len()
-        );
-        let response = parse(&exchange(admin, request));
-        (response.status, text(&response).trim().to_owned())
-    };
+    let purge = |url: &str| purge(&server, url);
     assert_eq!(
         purge(&format!("http://{at}/blog/*")),
         (200, "purged 2".to_owned())

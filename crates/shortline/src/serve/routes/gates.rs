@@ -168,6 +168,19 @@ impl OpenRoutes {
             .collect()
     }
 
+    /// Begins to use the folders of its caches. Those of `before` that it has not taken over leave theirs first.
+    pub fn start_caches(&self, before: &Self) {
+        let is_kept = |old: &OpenCache| self.caches.iter().any(|new| Arc::ptr_eq(&new.cache, &old.cache));
+        let left = before.caches.iter().filter(|old| !is_kept(old));
+        left.for_each(|old| old.cache.rest());
+        self.caches.iter().for_each(|open| open.cache.start());
+    }
+
+    /// Leaves the folders of its caches to another process.
+    pub fn rest_caches(&self) {
+        self.caches.iter().for_each(|open| open.cache.rest());
+    }
+
     /// The state of its caches now.
     pub fn caches(&self) -> Vec<CacheStatus> {
         let caches = self.caches.iter();

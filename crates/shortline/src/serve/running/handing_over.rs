@@ -4,6 +4,7 @@ use shortline_gate::handover::{GiveError, Giver};
 use tokio::net::UnixStream;
 
 use super::super::handover;
+use super::super::routes::OpenRoutes;
 use super::Running;
 use shortline_command::CommandError;
 use shortline_daemon::process::{Instruction, Signals, tell_reload};
@@ -21,6 +22,7 @@ impl Running {
         self.server.retire();
         // Authorities look at the new process from now on.
         self.kept.rest();
+        self.routes.lock().rest_caches();
         if let Some(admin) = &self.admin {
             admin.task.abort();
         }
@@ -42,6 +44,7 @@ impl Running {
         tracing::error!("the new process has ended: this one accepts connections again");
         self.server.resume();
         self.kept.go_on();
+        self.routes.lock().start_caches(&OpenRoutes::default());
         let answered = self.admin_socket();
         if let Err(error) = answered.and_then(|socket| self.answer_admin(socket)) {
             tracing::error!("admin: {error}");

@@ -27,7 +27,7 @@ use crate::ledger::Ended;
 use crate::log::{AccessLog, AccessRecord, FieldValues, values_of};
 use crate::proxy::AtBackend;
 use crate::proxy::head::host_name;
-use crate::respond::target;
+use crate::respond::{Presence, target};
 use crate::sites::{Site, SiteNumber};
 
 /// What only the log needs of a request and its response.
@@ -59,6 +59,8 @@ pub struct Account {
     complete: bool,
     /// What the comparison with fair sharing knows it by.
     compared: Option<Compared>,
+    /// Its place among the requests of its site, if those have a limit.
+    pub presence: Option<Presence>,
 }
 
 impl Account {
@@ -66,7 +68,10 @@ impl Account {
     /// answers it.
     pub fn open(connection: &Arc<Connection>, head: &Parts, site: Option<SiteNumber>) -> Self {
         connection.watch.response_begins();
-        let log = connection.server.ledger.access_log();
+        let log = connection.server.ledger.access_log(|| {
+            let site = connection.settings.sites.get(site?);
+            Some(site.label())
+        });
         Self {
             connection: Arc::clone(connection),
             asks: connection.asks(&head.headers),
@@ -80,6 +85,7 @@ impl Account {
             body_bytes: 0,
             complete: false,
             compared: None,
+            presence: None,
         }
     }
 

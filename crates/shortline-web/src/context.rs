@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use parking_lot::{Mutex, RwLock};
 use rustls::ProtocolVersion;
 use shortline_link::Link;
@@ -62,6 +62,8 @@ pub struct Active {
     pub sampling: Option<Sampling>,
     /// Where the ledger counts what each site answers.
     site_rows: Vec<SiteRow>,
+    /// Requests at a time of each site that has a limit for that.
+    site_requests: Vec<Option<Arc<AtomicUsize>>>,
     /// Responses of backends that are compressed.
     pub streams: Arc<Streams>,
 }
@@ -87,6 +89,8 @@ pub struct Shared {
     strangers: Mutex<Throttle>,
     /// Limits those about certificates of clients.
     certificates: Mutex<Throttle>,
+    /// Limits those about requests that a limit of their site refuses.
+    limited: Mutex<Throttle>,
     /// Another process has the listening sockets.
     retiring: AtomicBool,
 }
@@ -174,10 +178,20 @@ impl Active {
         row.copied().unwrap_or(SiteRow::OTHER)
     }
 
+    /// The requests of a site now, if it has a limit for that.
+    pub fn requests(&self, site: SiteNumber) -> Option<&Arc<AtomicUsize>> {
+        self.site_requests.get(site.index())?.as_ref()
+    }
+
     fn new(settings: Settings, ledger: &Ledger) -> Self {
+        let requests = settings.sites.iter().map(|site| {
+            let limit = site.limits.requests_max;
+            limit.map(|_| ledger.requests(&site.label()))
+        });
         let rows = settings.sites.iter().map(|site| ledger.row(&site.label()));
         Self {
             streams: Streams::new(settings.limits.compressions_max, ledger.workers()),
+            site_requests: requests.collect(),
             site_rows: rows.collect(),
             disk: Disk::new(settings.link.policy(), settings.limits.disk_reads_max),
             sites: settings.sites,
@@ -205,6 +219,7 @@ impl Shared {
             full: Mutex::default(),
             strangers: Mutex::default(),
             certificates: Mutex::default(),
+            limited: Mutex::default(),
             retiring: AtomicBool::new(false),
         }
     }
@@ -241,6 +256,14 @@ impl Shared {
         self.refused.fetch_add(1, Ordering::Relaxed);
         if let Some(untold) = self.strangers.lock().allow(Instant::now()) {
             tracing::warn!(%peer, untold, "a connection is refused: its address is not in proxy-from");
+        }
+    }
+
+    /// Logs that a limit of a site refuses a request.
+    pub fn report_limited(&self, site: &str, status: StatusCode, limit: &str, identity: Option<&Identity>) {
+        if let Some(untold) = self.limited.lock().allow(Instant::now()) {
+            let (status, request_id) = (status.as_u16(), identity.map(|identity| identity.id.to_string()));
+            tracing::warn!(site, status, request_id, untold, "a request is refused: {limit} of the site");
         }
     }
 

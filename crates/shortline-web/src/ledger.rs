@@ -1,9 +1,10 @@
-//! The ledger: the totals of all responses, by worker, and the access log.
+//! The ledger: the totals of all responses, by worker, and the access logs.
 //!
 //! Response times are counted in all, by the size of the response, and by site. Of sites only the first [`SITES_MAX`] have a
 //! row of their own, in the order in which they were configured since the start; all others share one.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
@@ -11,7 +12,7 @@ use serde::Serialize;
 use shortline_link::SIZE_CLASSES;
 
 use crate::comparison::{Comparison, size_class};
-use crate::log::AccessLog;
+use crate::log::{AccessLog, AccessLogs};
 
 /// Upper bounds of the response time histogram, in seconds. The last bucket has none.
 pub const RESPONSE_SECONDS: [f64; 9] = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0];
@@ -172,20 +173,24 @@ pub struct Ledger {
     /// The sites that have a row.
     sites: Mutex<Vec<String>>,
     comparison: OnceLock<Arc<Comparison>>,
-    access_log: Mutex<Option<Arc<dyn AccessLog>>>,
+    access_logs: Mutex<Arc<AccessLogs>>,
+    /// Requests at a time of sites that have a limit for that, by label.
+    requests: Mutex<HashMap<String, Arc<AtomicUsize>>>,
     /// Whether there is an access log. If not, no response takes its lock.
     logging: AtomicBool,
 }
 
 impl Ledger {
     /// A ledger for this many workers.
-    pub fn new(workers: usize, access_log: Option<Arc<dyn AccessLog>>) -> Self {
+    pub fn new(workers: usize, access_logs: impl Into<AccessLogs>) -> Self {
+        let access_logs = access_logs.into();
         Self {
             by_worker: (0..workers).map(|_| Counters::new()).collect(),
             sites: Mutex::default(),
             comparison: OnceLock::new(),
-            logging: access_log.is_some().into(),
-            access_log: Mutex::new(access_log),
+            requests: Mutex::default(),
+            logging: (!access_logs.is_empty()).into(),
+            access_logs: Mutex::new(Arc::new(access_logs)),
         }
     }
 
@@ -194,11 +199,19 @@ impl Ledger {
         self.by_worker.len()
     }
 
-    /// Logs responses to `access_log` from now on.
-    pub fn set_access_log(&self, access_log: Option<Arc<dyn AccessLog>>) {
-        let mut place = self.access_log.lock();
-        self.logging.store(access_log.is_some(), Ordering::Release);
-        *place = access_log;
+    /// Logs responses to `access_logs` from now on.
+    pub fn set_access_logs(&self, access_logs: AccessLogs) {
+        let mut place = self.access_logs.lock();
+        self.logging.store(!access_logs.is_empty(), Ordering::Release);
+        *place = Arc::new(access_logs);
+    }
+
+    /// Where the requests at a time of the site that is called so are counted. A reload does not begin anew.
+    pub fn requests(&self, site: &str) -> Arc<AtomicUsize> {
+        let mut requests = self.requests.lock();
+        // Those that no settings have any more.
+        requests.retain(|_, count| Arc::strong_count(count) > 1);
+        Arc::clone(requests.entry(site.to_owned()).or_default())
     }
 
     /// Compares the responses with fair sharing from now on.
@@ -262,12 +275,13 @@ impl Ledger {
         counters.by_site[ended.row.0].count(response_ns, bucket);
     }
 
-    /// The access log, if there is one.
-    pub fn access_log(&self) -> Option<Arc<dyn AccessLog>> {
+    /// The access log of a site, by its label, if there is one.
+    pub fn access_log(&self, site: impl FnOnce() -> Option<String>) -> Option<Arc<dyn AccessLog>> {
         if !self.logging.load(Ordering::Acquire) {
             return None;
         }
-        self.access_log.lock().clone()
+        let logs = Arc::clone(&self.access_logs.lock());
+        logs.of(site).cloned()
     }
 }
 

@@ -55,5 +55,5 @@ pub use clients::Clients;
 pub use context::Settings;
 pub use identity::Span;
 pub use ledger::{NamedTimes, RESPONSE_SECONDS, ResponseCounts, ResponseTimes};
-pub use limits::Limits;
-pub use log::{AccessLog, AccessRecord, BackendRecord, FieldValues, Fields};
+pub use limits::{Limits, SiteLimits};
+pub use log::{AccessLogs, AccessLog, AccessRecord, BackendRecord, FieldValues, Fields};

@@ -27,6 +27,17 @@ pub struct Limits {
     pub compressions_max: usize,
 }
 
+/// What one site may take besides. Without a number there is no limit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SiteLimits {
+    /// Bytes of a request's body.
+    pub request_bytes_max: Option<u64>,
+    /// Requests at a time, from the whole head to the end of the response.
+    pub requests_max: Option<usize>,
+    /// Time from a request's whole head until its response begins.
+    pub request_time_max: Option<Duration>,
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self {

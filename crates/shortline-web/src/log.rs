@@ -1,5 +1,6 @@
 //! What the access log gets to know of every response.
 
+use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -107,6 +108,40 @@ pub trait AccessLog: Send + Sync {
 
     /// Called when a response has ended.
     fn log(&self, record: AccessRecord);
+}
+
+/// The logs of a server: its own, and those of sites that have another or none.
+#[derive(Clone, Default)]
+pub struct AccessLogs {
+    /// The server's own.
+    pub main: Option<Arc<dyn AccessLog>>,
+    /// By the site's label. `None`: nobody hears of its responses.
+    pub by_site: HashMap<String, Option<Arc<dyn AccessLog>>>,
+}
+
+impl AccessLogs {
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.main.is_none() && self.by_site.is_empty()
+    }
+
+    /// That of a site, by its label.
+    pub fn of(&self, site: impl FnOnce() -> Option<String>) -> Option<&Arc<dyn AccessLog>> {
+        let own = match self.by_site.is_empty() {
+            true => None,
+            false => site().and_then(|site| self.by_site.get(&site)),
+        };
+        own.unwrap_or(&self.main).as_ref()
+    }
+}
+
+impl From<Option<Arc<dyn AccessLog>>> for AccessLogs {
+    fn from(main: Option<Arc<dyn AccessLog>>) -> Self {
+        Self {
+            main,
+            by_site: HashMap::new(),
+        }
+    }
 }
 
 /// The values of `names`. Several of one name become a list.

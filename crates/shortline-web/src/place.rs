@@ -145,6 +145,16 @@ impl Spot {
         connection.settings.sites.get(self.site)
     }
 
+    /// Its number.
+    pub fn number(&self) -> SiteNumber {
+        self.site
+    }
+
+    /// Answers with a refusal, whatever else would.
+    pub fn refuse(&mut self, plan: Plan) {
+        self.answer = Some(Answer::new(plan, AnswerKind::Refusal));
+    }
+
     /// The rule that applies, if one does.
     pub fn rule<'a>(&self, connection: &'a Connection) -> Option<&'a Rule> {
         let site = self.site(connection);

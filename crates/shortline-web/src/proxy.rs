@@ -84,7 +84,7 @@ use relay::Way;
 pub use retries::RetryLimit;
 pub use trail::{Addressee, AtBackend, Trail};
 pub use tunnel::tunnel;
-pub use upload::{ContinueWanted, Http2Body, Received};
+pub use upload::{ContinueWanted, Http2Body, Received, RequestBytesMax};
 
 use crate::compress::Passing;
 use crate::compress::encoder::Coder;

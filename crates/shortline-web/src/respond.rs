@@ -3,6 +3,7 @@
 
 mod cached;
 mod decide;
+mod limits;
 
 use std::future::Future;
 use std::io;
@@ -26,6 +27,7 @@ use crate::outgoing::{Framing, Outgoing};
 use crate::place::Place;
 use crate::proxy::Received;
 use decide::Decided;
+pub use limits::Presence;
 
 /// Bytes of `HTTP/1.1 200 OK`, the `date` field and the blank line.
 const HEAD_BYTES_BASE: usize = 17 + 37 + 2;
@@ -94,6 +96,7 @@ pub fn respond(
     mut place: Place,
 ) -> Responding {
     let mut account = Account::open(connection, &head, place.site());
+    account.presence = limits::enter(connection, &mut place, &mut head);
     if let Place::At(spot) = &mut place {
         spot.change_target(&mut head);
     }

@@ -22,7 +22,7 @@ use crate::compress::counts::{self, CompressedBytes};
 use crate::connection;
 use crate::context::{Connection, Settings, Shared};
 use crate::ledger::{Ledger, ResponseCounts};
-use crate::log::AccessLog;
+use crate::log::AccessLogs;
 use crate::proxy::BackendSnapshot;
 use crate::proxy::upstream::Upstream;
 use crate::proxy_header;
@@ -67,9 +67,9 @@ pub struct Server {
 
 impl Server {
     /// A server with `settings`, not yet listening.
-    pub fn new(settings: Settings, access_log: Option<Arc<dyn AccessLog>>) -> Arc<Self> {
+    pub fn new(settings: Settings, access_logs: impl Into<AccessLogs>) -> Arc<Self> {
         Arc::new(Self {
-            shared: Arc::new(Shared::new(settings, Ledger::new(workers(), access_log))),
+            shared: Arc::new(Shared::new(settings, Ledger::new(workers(), access_logs))),
             front: Front::default(),
             stopping: channel::Sender::new(false),
         })
@@ -184,9 +184,9 @@ impl Server {
         comparison.map(|comparison| comparison.figures())
     }
 
-    /// Logs responses to `access_log` from now on.
-    pub fn set_access_log(&self, access_log: Option<Arc<dyn AccessLog>>) {
-        self.shared.ledger.set_access_log(access_log);
+    /// Logs responses to `access_logs` from now on.
+    pub fn set_access_logs(&self, access_logs: AccessLogs) {
+        self.shared.ledger.set_access_logs(access_logs);
     }
 
     /// The server's state now.

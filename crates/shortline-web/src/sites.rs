@@ -27,6 +27,7 @@ use shortline_tls::{Certificate, ClientAuth};
 use crate::compress::Compress;
 use crate::context::Connection;
 use crate::files::{Files, Plan};
+use crate::limits::SiteLimits;
 use crate::proxy::head::host_name;
 use crate::proxy::routes::Routes;
 use crate::rules::Rules;
@@ -46,6 +47,8 @@ pub struct Site {
     pub pages: Pages,
     /// What is compressed on the fly.
     pub compress: Compress,
+    /// What it may take.
+    pub limits: SiteLimits,
     /// Its certificate.
     pub certificate: SiteCertificate,
     /// Which certificates its clients must or may have, if it asks for them.
@@ -156,6 +159,7 @@ impl Sites {
             rules: Rules::default(),
             pages: Pages::default(),
             compress: Compress::default(),
+            limits: SiteLimits::default(),
             certificate: SiteCertificate::Listeners,
             client_auth: None,
             https_port: None,
@@ -241,8 +245,7 @@ impl Sites {
 impl Site {
     /// What logs and figures call it: its first name. The one without names is `default`.
     pub fn label(&self) -> String {
-        let first = self.names.first();
-        first.map_or_else(|| "default".to_owned(), Pattern::to_string)
+        label(&self.names)
     }
 
     /// Adds what the site says in each response.
@@ -263,6 +266,12 @@ impl Site {
             }
         }
     }
+}
+
+/// What logs and figures call a site with these names.
+pub fn label(names: &[Pattern]) -> String {
+    let first = names.first();
+    first.map_or_else(|| "default".to_owned(), Pattern::to_string)
 }
 
 /// What the server itself answers to a request.

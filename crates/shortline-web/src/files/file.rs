@@ -45,7 +45,7 @@ struct Kept {
 impl OpenFile {
     /// Takes an open regular file of `len` bytes. With `keep`, its bytes stay in memory once they
     /// are read. If they are in the page cache they are read now, and the descriptor is closed.
-    pub(crate) fn new(disk: OwnedFd, len: u64, keep: Option<Arc<KernelCopies>>) -> Self {
+    pub(super) fn new(disk: OwnedFd, len: u64, keep: Option<Arc<KernelCopies>>) -> Self {
         let mut file = Self {
             len,
             memory: OnceLock::new(),
@@ -59,6 +59,11 @@ impl OpenFile {
             }
         }
         file
+    }
+
+    /// An open regular file of `len` bytes that is sent from the disk.
+    pub fn on_disk(disk: OwnedFd, len: u64) -> Self {
+        Self::new(disk, len, None)
     }
 
     /// Bytes that were made of a file, all in memory.

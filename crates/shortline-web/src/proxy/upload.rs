@@ -89,6 +89,10 @@ pub struct Http2Body {
     pub condemned: Arc<Condemned>,
 }
 
+/// The most bytes that a request's body may have, besides what its route says. It is among the head's extensions.
+#[derive(Clone, Copy, Debug)]
+pub struct RequestBytesMax(pub u64);
+
 /// Signals when an HTTP/2 or HTTP/3 client that waits for `100 Continue` should get it.
 #[derive(Clone, Default)]
 pub struct ContinueWanted(Arc<Notify>);
@@ -127,7 +131,8 @@ impl RequestBody {
         held: &Held,
         options: &UpstreamOptions,
     ) -> Result<Self, ProxyError> {
-        let bytes_max = options.request_bytes_max;
+        let of_site = head.extensions.get().copied();
+        let bytes_max = of_site.map_or(options.request_bytes_max, |RequestBytesMax(bytes)| bytes.min(options.request_bytes_max));
         let length = match &received {
             Received::Http1(body) => body.size_hint().exact(),
             Received::Streamed(body, _) => body.size_hint().exact(),

@@ -9,7 +9,7 @@ use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode, Uri};
 use shortline_tls::ClientIdentity;
 
-use super::{Tunnel, cached, target};
+use super::{Tunnel, cached, limits, target};
 use crate::compress::{self, Compress, Passing};
 use crate::context::Connection;
 use crate::files::{Plan, PlanBody, RequestHead};
@@ -164,7 +164,9 @@ pub async fn later(
         }
     };
     let method = head.method.clone();
-    let decided = at_spot(&connection, &spot, asks, head, &mut body).await;
+    let identity = asks.identity.clone();
+    let deciding = at_spot(&connection, &spot, asks, head, &mut body);
+    let decided = limits::in_time(&connection, &spot, identity, &method, deciding).await;
     let decided = match decided.page(&connection, &spot) {
         None => decided,
         Some(Page::Text(text)) => decided.with_text(&method, text),

@@ -388,7 +388,7 @@ fn load(folder: &Path, id: Id, variant: &str, memory_bytes_max: u64) -> io::Resu
             if head.body.is_doubtful() {
                 compare(&file, &head)?;
             }
-            Body::File(Arc::new(OpenFile::new(file.into(), bytes, None)))
+            Body::File(Arc::new(OpenFile::on_disk(file.into(), bytes)))
         }
     };
     Ok(Loaded { head, body })

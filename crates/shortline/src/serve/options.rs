@@ -22,7 +22,7 @@ use shortline_tls::ClientAuthMode;
 use shortline_tls::names::Pattern;
 
 use super::routes::keys::RouteKeys;
-use super::sites::keys::{CompressWhat, Itself, PlainHttp, TransportSecurity};
+use super::sites::keys::{CompressWhat, Itself, PlainHttp, SiteLimitKeys, SiteLogKeys, TransportSecurity};
 use super::sites::rules::{RuleKeys, guards::PageKeys};
 
 pub use admin::{AdminOptions, LogOptions};
@@ -192,6 +192,12 @@ pub struct SiteKeys {
     /// Pages in the place of errors' texts.
     #[arg(skip)]
     pub error_page: Option<PageKeys>,
+    /// Its own access log.
+    #[arg(skip)]
+    pub log: Option<SiteLogKeys>,
+    /// What it may take.
+    #[arg(skip)]
+    pub limits: Option<SiteLimitKeys>,
     /// `[[site.route]]`
     #[arg(skip)]
     pub route: Option<Vec<RouteKeys>>,
@@ -426,6 +432,8 @@ overlay!(SiteKeys {
     plain_http,
     hsts,
     error_page,
+    log,
+    limits,
     route,
     rule,
 });

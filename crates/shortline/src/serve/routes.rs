@@ -87,7 +87,8 @@ pub fn resolve<'a>(
         route.refuse_unsure_services()?;
         gates::refuse_two_of_a_backend(known.clone(), &route)?;
         gates::refuse_two_of_a_backend(resolved.iter(), &route)?;
-        refuse_two_of_a_folder(known.clone().chain(&resolved), &route)?;
+        refuse_two_of_a_folder(known.clone(), &route)?;
+        refuse_two_of_a_folder(resolved.iter(), &route)?;
         resolved.push(route);
     }
     Ok(resolved)

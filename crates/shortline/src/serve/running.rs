@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 use sd_notify::NotifyState;
 use shortline_link::Link;
 use shortline_tls::{Certificate, NamedCertificates};
-use shortline_web::Settings as WebSettings;
+use shortline_web::{AccessLogs, Settings as WebSettings};
 use shortline_web::server::Server;
 use tokio::task::JoinHandle;
 
@@ -31,6 +31,7 @@ use super::logs::{self, Logs};
 use super::ports::{self, Port};
 use super::routes::OpenRoutes;
 use super::settings::{self, Settings};
+use super::sites::keys::SiteLogKeys;
 use super::sites::open::{self, Around, OpenSites};
 use super::sockets::{self, Bound};
 use super::start_line;
@@ -137,7 +138,7 @@ impl Running {
         admin: Option<TcpListener>,
         door: Option<UnixListener>,
     ) -> Result<Self, CommandError> {
-        let log = Logs::open(&settings.log)?;
+        let log = Logs::open(&settings.log, &settings.sites)?;
         let kept = Certificates::default();
         let named = Arc::new(NamedCertificates::with(kept.beside()));
         let ports = sockets.into_iter().map(|bound| Port::open(bound, &named));
@@ -162,7 +163,7 @@ impl Running {
         let path = settings.handover_path.as_deref();
         let door = path.map(|path| Door::open(path, door)).transpose()?;
         let mut running = Self {
-            server: Server::new(web, log.access_log()),
+            server: Server::new(web, log.access_logs()),
             args,
             settings,
             link,
@@ -238,8 +239,8 @@ impl Running {
         let admin = (settings.admin != self.settings.admin)
             .then(|| self.bind_admin(&settings.admin, self.admin_socket()?))
             .transpose()?;
-        let log = (settings.log != self.settings.log)
-            .then(|| Logs::open(&settings.log))
+        let log = (!same_logs(&settings, &self.settings))
+            .then(|| Logs::open(&settings.log, &settings.sites))
             .transpose()?;
         let link = match settings.uplink == self.settings.uplink {
             true => prepare(&self.link.link, &changed.ports).map(|()| None)?,
@@ -289,7 +290,7 @@ impl Running {
     fn exchange_log(&self, new: Option<Logs>) {
         match new {
             Some(log) => {
-                self.server.set_access_log(log.access_log());
+                self.server.set_access_logs(log.access_logs());
                 *self.log.lock() = log;
             }
             None => self.log.lock().reopen(),
@@ -306,7 +307,7 @@ impl Running {
             () = signals.end() => self.server.drain(Duration::ZERO).await,
         };
         // The last holder of the log writes what is left of it.
-        self.server.set_access_log(None);
+        self.server.set_access_logs(AccessLogs::default());
         *self.log.lock() = Logs::default();
         closed
     }
@@ -395,6 +396,14 @@ fn open_routes(settings: &Settings, before: &OpenRoutes) -> Result<OpenRoutes, C
 fn same_routes(settings: &Settings, before: &Settings) -> bool {
     let routes = settings.sites.iter().map(|site| &site.routes);
     routes.eq(before.sites.iter().map(|site| &site.routes))
+}
+
+fn same_logs(settings: &Settings, before: &Settings) -> bool {
+    fn of_sites(settings: &Settings) -> impl Iterator<Item = (String, &SiteLogKeys)> {
+        let sites = settings.sites.iter();
+        sites.filter_map(|site| Some((site.label(), site.log.as_ref()?)))
+    }
+    settings.log == before.log && of_sites(settings).eq(of_sites(before))
 }
 
 fn tells_request_id(settings: &Settings) -> bool {

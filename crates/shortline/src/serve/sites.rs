@@ -14,16 +14,18 @@ use std::path::{Path, PathBuf};
 use shortline_sched::units::Size;
 use shortline_tls::names::Pattern;
 use shortline_tls::{ClientAuthFiles, ClientAuthMode};
+use shortline_web::SiteLimits;
 use shortline_web::compress::Compress;
 use shortline_web::files::FilesOptions;
 use shortline_web::rules::Rules;
 use shortline_web::rules::pages::Pages;
+use shortline_web::sites;
 
 use super::options::SiteKeys;
 use super::root::{self, Root, SiteInput};
 use super::routes::keys::RouteKeys;
 use super::routes::{self, RouteSettings};
-use keys::{CompressWhat, Itself, PlainHttp, SiteTables, TransportSecurity};
+use keys::{CompressWhat, Itself, PlainHttp, SiteLimitKeys, SiteLogKeys, SiteTables, TransportSecurity};
 use shortline_daemon::file::{Place, Source};
 use shortline_daemon::keys::Overlay;
 
@@ -44,6 +46,10 @@ pub struct SiteSettings {
     pub pages: Pages,
     /// What is compressed on the fly.
     pub compress: Compress,
+    /// Its own access log, if it has one.
+    pub log: Option<SiteLogKeys>,
+    /// What it may take.
+    pub limits: SiteLimits,
     /// Where its certificate comes from.
     pub certificate: CertificateSource,
     /// Which certificates its clients must or may have, if it asks for them.
@@ -54,6 +60,13 @@ pub struct SiteSettings {
     pub plain_until_certificate: bool,
     /// The field Strict-Transport-Security, if any.
     pub hsts: Option<TransportSecurity>,
+}
+
+impl SiteSettings {
+    /// What logs and figures call it ([`shortline_web::sites::Site::label`]).
+    pub fn label(&self) -> String {
+        sites::label(&self.names)
+    }
 }
 
 /// Where a site's certificate comes from.
@@ -196,6 +209,8 @@ impl Site<'_> {
             root,
             pages,
             compress: self.compress(),
+            log: self.keys.log.clone(),
+            limits: self.keys.limits.as_ref().map(SiteLimitKeys::resolve).unwrap_or_default(),
             files: FilesOptions {
                 compress: self.compress().files || rules.compress_files(),
                 ..files
@@ -259,6 +274,8 @@ impl Site<'_> {
             hsts: None,
             compress: None,
             error_page: None,
+            log: None,
+            limits: None,
             route: None,
             rule: None,
             ..self.keys.clone()

@@ -49,6 +49,7 @@ mod servers;
 mod service;
 mod services;
 mod signals;
+mod site_keys;
 mod sites;
 #[cfg(feature = "otel")]
 mod spans;

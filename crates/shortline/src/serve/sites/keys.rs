@@ -1,6 +1,8 @@
 //! Keys of `[site]` and `[[site]]` that only the file has.
 
 use std::fmt;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use http::HeaderValue;
@@ -8,6 +10,10 @@ use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
+use shortline_daemon::keys::some_from_text;
+use shortline_daemon::log_line::LineFormat;
+use shortline_sched::units::{Size, Span};
+use shortline_web::SiteLimits;
 use shortline_web::compress::Compress;
 
 use super::super::options::SiteKeys;
@@ -109,6 +115,37 @@ impl FromStr for CompressWhat {
             "all" => Ok(Self(Compress::ALL)),
             "off" => Ok(Self(Compress::NONE)),
             _ => Err(CompressWhatError(text.escape_debug().to_string())),
+        }
+    }
+}
+
+/// `[site.log]`: an access log of its own, in place of that of `[log]`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct SiteLogKeys {
+    /// The file; `-` is standard output, and `off` no log.
+    pub access: PathBuf,
+    /// What a line has. `None`: what `[log]` says.
+    #[serde(default, deserialize_with = "some_from_text")]
+    pub format: Option<LineFormat>,
+}
+
+/// `[site.limits]`: those that are known once a request has named the site.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct SiteLimitKeys {
+    request_size_max: Option<Size>,
+    requests_max: Option<NonZeroUsize>,
+    request_time_max: Option<Span>,
+}
+
+impl SiteLimitKeys {
+    /// The limits.
+    pub fn resolve(&self) -> SiteLimits {
+        SiteLimits {
+            request_bytes_max: self.request_size_max.map(Size::bytes),
+            requests_max: self.requests_max.map(NonZeroUsize::get),
+            request_time_max: self.request_time_max.map(Span::duration),
         }
     }
 }

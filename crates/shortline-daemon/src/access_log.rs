@@ -58,13 +58,18 @@ impl LogWriter {
     ///
     /// # Errors
     /// [`LogError`] if one cannot be opened or no thread can be started.
-    pub fn open_all(files: &[(PathBuf, LineFormat)], lines_max: usize) -> Result<Vec<Arc<Self>>, LogError> {
+    pub fn open_all(
+        files: &[(PathBuf, LineFormat)],
+        lines_max: usize,
+    ) -> Result<Vec<Arc<Self>>, LogError> {
         let dropped = Arc::new(AtomicU64::new(0));
         let buffer_bytes = match files.len() {
             0 | 1 => BUFFER_BYTES,
             _ => BUFFER_BYTES_OF_SEVERAL,
         };
-        let opened = files.iter().map(|(path, format)| LogFile::open(path, format, buffer_bytes, &dropped));
+        let opened = files
+            .iter()
+            .map(|(path, format)| LogFile::open(path, format, buffer_bytes, &dropped));
         let writing = Writing {
             files: opened.collect::<Result<_, _>>()?,
             dirty: Vec::new(),
@@ -74,7 +79,10 @@ impl LogWriter {
             .name("access-log".to_owned())
             .spawn(move || writing.write_all_of(&receiver));
         let failed = |source| LogError {
-            path: files.first().map(|(path, _)| path.clone()).unwrap_or_default(),
+            path: files
+                .first()
+                .map(|(path, _)| path.clone())
+                .unwrap_or_default(),
             source,
         };
         let shared = Arc::new(Shared {
@@ -113,7 +121,11 @@ impl AccessLog for LogWriter {
 
     fn log(&self, record: AccessRecord) {
         let message = Message::Record(self.file, Box::new(record));
-        let sent = self.shared.sender.as_ref().map(|sender| sender.try_send(message));
+        let sent = self
+            .shared
+            .sender
+            .as_ref()
+            .map(|sender| sender.try_send(message));
         if !matches!(sent, Some(Ok(()))) {
             self.shared.dropped.fetch_add(1, Ordering::Relaxed);
         }
@@ -270,7 +282,10 @@ mod tests {
     use crate::log_line::testing::record;
 
     fn opened(paths: &[&Path], format: &LineFormat) -> Vec<Arc<LogWriter>> {
-        let files: Vec<_> = paths.iter().map(|path| (path.to_path_buf(), format.clone())).collect();
+        let files: Vec<_> = paths
+            .iter()
+            .map(|path| (path.to_path_buf(), format.clone()))
+            .collect();
         LogWriter::open_all(&files, 16).unwrap()
     }
 

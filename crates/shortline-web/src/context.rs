@@ -260,10 +260,25 @@ impl Shared {
     }
 
     /// Logs that a limit of a site refuses a request.
-    pub fn report_limited(&self, site: &str, status: StatusCode, limit: &str, identity: Option<&Identity>) {
+    pub fn report_limited(
+        &self,
+        site: &str,
+        status: StatusCode,
+        limit: &str,
+        identity: Option<&Identity>,
+    ) {
         if let Some(untold) = self.limited.lock().allow(Instant::now()) {
-            let (status, request_id) = (status.as_u16(), identity.map(|identity| identity.id.to_string()));
-            tracing::warn!(site, status, request_id, untold, "a request is refused: {limit} of the site");
+            let (status, request_id) = (
+                status.as_u16(),
+                identity.map(|identity| identity.id.to_string()),
+            );
+            tracing::warn!(
+                site,
+                status,
+                request_id,
+                untold,
+                "a request is refused: {limit} of the site"
+            );
         }
     }
 

@@ -202,7 +202,8 @@ impl Ledger {
     /// Logs responses to `access_logs` from now on.
     pub fn set_access_logs(&self, access_logs: AccessLogs) {
         let mut place = self.access_logs.lock();
-        self.logging.store(!access_logs.is_empty(), Ordering::Release);
+        self.logging
+            .store(!access_logs.is_empty(), Ordering::Release);
         *place = Arc::new(access_logs);
     }
 

@@ -56,4 +56,4 @@ pub use context::Settings;
 pub use identity::Span;
 pub use ledger::{NamedTimes, RESPONSE_SECONDS, ResponseCounts, ResponseTimes};
 pub use limits::{Limits, SiteLimits};
-pub use log::{AccessLogs, AccessLog, AccessRecord, BackendRecord, FieldValues, Fields};
+pub use log::{AccessLog, AccessLogs, AccessRecord, BackendRecord, FieldValues, Fields};

@@ -197,7 +197,10 @@ impl ResponseCache {
             return Found::Nothing;
         };
         let variant = asked.variant(&names);
-        let kept = self.folder.as_ref().and_then(|folder| folder.find(&variant, now));
+        let kept = self
+            .folder
+            .as_ref()
+            .and_then(|folder| folder.find(&variant, now));
         let stored = match (self.store.get(&variant), kept) {
             (Some(stored), _) | (None, Some(Kept::Open(stored))) => stored,
             (None, Some(Kept::Closed(id))) => return Found::Unread(Unread { variant, names, id }),
@@ -250,7 +253,12 @@ impl ResponseCache {
     }
 
     /// A response as it was kept. `None`: by what is configured now it would not be, or its time cannot be right.
-    fn as_kept(&self, Loaded { head, body }: Loaded, names: &Arc<[HeaderName]>, now: SystemTime) -> Option<Stored> {
+    fn as_kept(
+        &self,
+        Loaded { head, body }: Loaded,
+        names: &Arc<[HeaderName]>,
+        now: SystemTime,
+    ) -> Option<Stored> {
         let (terms, varies) = Terms::of(head.status, &head.headers, &self.options, head.received)?;
         let is_sound = varies == *names && head.received <= now + FUTURE_MAX;
         is_sound.then_some(Stored {
@@ -269,14 +277,18 @@ impl ResponseCache {
     /// Keeps a response in memory, in place of an older one here and there.
     pub fn keep(&self, asked: &Sought, names: Arc<[HeaderName]>, stored: Arc<Stored>) {
         let variant = asked.variant(&names);
-        self.folder.iter().for_each(|folder| folder.forget(&variant));
+        self.folder
+            .iter()
+            .for_each(|folder| folder.forget(&variant));
         self.store.put(asked.name(), names, variant, stored);
     }
 
     /// A response comes to the folder alone, in place of an older one.
     fn leave(&self, asked: &Sought, names: Arc<[HeaderName]>) {
         let variant = asked.variant(&names);
-        self.folder.iter().for_each(|folder| folder.forget(&variant));
+        self.folder
+            .iter()
+            .for_each(|folder| folder.forget(&variant));
         self.store.leave(asked.name(), names, &variant);
     }
 
@@ -322,10 +334,14 @@ impl ResponseCache {
             Body::File(_) => Some(Arc::clone(&renewed)),
         };
         match is_open {
-            None => self.store.put(asked.name(), names, variant, Arc::clone(&renewed)),
+            None => self
+                .store
+                .put(asked.name(), names, variant, Arc::clone(&renewed)),
             Some(_) => self.store.leave(asked.name(), names, &variant),
         }
-        self.folder.iter().for_each(|folder| folder.renew(head.clone(), is_open.clone()));
+        self.folder
+            .iter()
+            .for_each(|folder| folder.renew(head.clone(), is_open.clone()));
         Some(renewed)
     }
 

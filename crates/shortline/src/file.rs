@@ -120,19 +120,43 @@ impl Keys for File {
         ("cache-files-max", "`files-max` of `[cache]`"),
         ("cache-open-files-max", "`open-files-max` of `[cache]`"),
         ("access_log", "`access` of `[log]` or `[site.log]`"),
-        ("client_max_body_size", "`request-size-max` of `[site.limits]`"),
+        (
+            "client_max_body_size",
+            "`request-size-max` of `[site.limits]`",
+        ),
         ("request_body", "`request-size-max` of `[site.limits]`"),
-        ("connections-max", "`connections-max` of `[limits]`: it holds before the site is known"),
+        (
+            "connections-max",
+            "`connections-max` of `[limits]`: it holds before the site is known",
+        ),
         (
             "connections-per-address-max",
             "`connections-per-address-max` of `[limits]`: it holds before the site is known",
         ),
-        ("header-size-max", "`header-size-max` of `[limits]`: it holds before the site is known"),
-        ("header-fields-max", "`header-fields-max` of `[limits]`: it holds before the site is known"),
-        ("header-time-max", "`header-time-max` of `[limits]`: it holds before the site is known"),
-        ("idle-time-max", "`idle-time-max` of `[limits]`: it holds for a connection, which may be of several sites"),
-        ("stall-time-max", "`stall-time-max` of `[limits]`: it holds for a connection, which may be of several sites"),
-        ("streams-max", "`streams-max` of `[limits]`: it holds before the site is known"),
+        (
+            "header-size-max",
+            "`header-size-max` of `[limits]`: it holds before the site is known",
+        ),
+        (
+            "header-fields-max",
+            "`header-fields-max` of `[limits]`: it holds before the site is known",
+        ),
+        (
+            "header-time-max",
+            "`header-time-max` of `[limits]`: it holds before the site is known",
+        ),
+        (
+            "idle-time-max",
+            "`idle-time-max` of `[limits]`: it holds for a connection, which may be of several sites",
+        ),
+        (
+            "stall-time-max",
+            "`stall-time-max` of `[limits]`: it holds for a connection, which may be of several sites",
+        ),
+        (
+            "streams-max",
+            "`streams-max` of `[limits]`: it holds before the site is known",
+        ),
         ("log_format", "`format` of `[log]`"),
         ("pool_mode", "`pool` of `[gate]`"),
         ("auth_file", "`pool-users` of `[gate]`"),

@@ -132,7 +132,9 @@ impl RequestBody {
         options: &UpstreamOptions,
     ) -> Result<Self, ProxyError> {
         let of_site = head.extensions.get().copied();
-        let bytes_max = of_site.map_or(options.request_bytes_max, |RequestBytesMax(bytes)| bytes.min(options.request_bytes_max));
+        let bytes_max = of_site.map_or(options.request_bytes_max, |RequestBytesMax(bytes)| {
+            bytes.min(options.request_bytes_max)
+        });
         let length = match &received {
             Received::Http1(body) => body.size_hint().exact(),
             Received::Streamed(body, _) => body.size_hint().exact(),

@@ -48,7 +48,9 @@ pub fn enter(connection: &Connection, place: &mut Place, head: &mut Parts) -> Op
             spot.refuse(Plan::text(StatusCode::PAYLOAD_TOO_LARGE, &head.method));
         }
     }
-    let (requests_max, requests) = limits.requests_max.zip(connection.settings.requests(spot.number()))?;
+    let (requests_max, requests) = limits
+        .requests_max
+        .zip(connection.settings.requests(spot.number()))?;
     let more = |requests| (requests < requests_max).then_some(requests + 1);
     match requests.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more) {
         Ok(_) => Some(Presence(Arc::clone(requests))),
@@ -78,17 +80,36 @@ pub async fn in_time(
         Ok(decided) => decided,
         Err(_elapsed) => {
             let status = StatusCode::GATEWAY_TIMEOUT;
-            report(connection, spot, status, "request-time-max", identity.as_ref());
+            report(
+                connection,
+                spot,
+                status,
+                "request-time-max",
+                identity.as_ref(),
+            );
             Plan::text(status, method).into()
         }
     }
 }
 
-fn report(connection: &Connection, spot: &Spot, status: StatusCode, limit: &str, identity: Option<&Identity>) {
+fn report(
+    connection: &Connection,
+    spot: &Spot,
+    status: StatusCode,
+    limit: &str,
+    identity: Option<&Identity>,
+) {
     let site = spot.site(connection).label();
-    connection.server.report_limited(&site, status, limit, identity);
+    connection
+        .server
+        .report_limited(&site, status, limit, identity);
 }
 
 fn length(head: &Parts) -> Option<u64> {
-    head.headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+    head.headers
+        .get(CONTENT_LENGTH)?
+        .to_str()
+        .ok()?
+        .parse()
+        .ok()
 }

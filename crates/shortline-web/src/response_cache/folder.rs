@@ -40,8 +40,8 @@ use rustix::fs::OFlags;
 use serde::Serialize;
 
 use self::entry::{HEAD_BYTES_MAX, Head, crc_of};
-use self::index::Index;
 pub use self::index::Id;
+use self::index::Index;
 use self::writer::Message;
 use super::Flight;
 use super::store::{Body, Stored};
@@ -199,7 +199,12 @@ impl Folder {
     /// The response of a variant, which is used now.
     pub fn find(&self, variant: &str, now: SystemTime) -> Option<Kept> {
         let id = self.shared.index.used(variant, ms_of(now))?;
-        Some(self.shared.open.get(&id).map_or(Kept::Closed(id), Kept::Open))
+        Some(
+            self.shared
+                .open
+                .get(&id)
+                .map_or(Kept::Closed(id), Kept::Open),
+        )
     }
 
     /// Begins to write a response with a body of this length, if it is known. `None`: it cannot be.
@@ -231,7 +236,9 @@ impl Folder {
             shared.count_dropped();
             return false;
         }
-        shared.queued_bytes.fetch_add(piece.len(), Ordering::Relaxed);
+        shared
+            .queued_bytes
+            .fetch_add(piece.len(), Ordering::Relaxed);
         self.send(Message::Piece(writing.id, piece.clone()));
         true
     }
@@ -340,7 +347,9 @@ impl Shared {
 }
 
 fn ms_of(time: SystemTime) -> u64 {
-    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let since = time
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
@@ -365,7 +374,9 @@ fn open_regular(path: &Path) -> io::Result<(File, u64)> {
 fn read_head(path: &Path) -> io::Result<(Head, File, u64)> {
     let (file, bytes) = open_regular(path)?;
     let mut text = Vec::new();
-    (&file).take(HEAD_BYTES_MAX as u64 + 1).read_to_end(&mut text)?;
+    (&file)
+        .take(HEAD_BYTES_MAX as u64 + 1)
+        .read_to_end(&mut text)?;
     let head = Head::parse(&text).map_err(io::Error::other)?;
     Ok((head, file, bytes))
 }
@@ -419,7 +430,10 @@ fn compare(mut file: &File, head: &Head) -> io::Result<()> {
 }
 
 fn damaged() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, "its body is not the one that was written")
+    io::Error::new(
+        io::ErrorKind::InvalidData,
+        "its body is not the one that was written",
+    )
 }
 
 #[cfg(test)]
@@ -474,7 +488,14 @@ mod tests {
     fn a_pipe_in_the_place_of_a_file_holds_nobody() {
         let folder = tempfile::tempdir().unwrap();
         let path = file_of(folder.path(), Id(1), "head");
-        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0).unwrap();
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &path,
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::RUSR,
+            0,
+        )
+        .unwrap();
         assert!(load(folder.path(), Id(1), "a", 0).is_err());
     }
 }

@@ -63,7 +63,8 @@ impl Recorder {
         let options = &self.cache.options;
         let in_memory = bytes.is_none_or(|bytes| bytes <= options.response_bytes_max as u64);
         let in_folder = options.folder.as_ref();
-        let in_folder = in_folder.is_some_and(|folder| bytes.is_none_or(|bytes| bytes <= folder.response_bytes_max));
+        let in_folder = in_folder
+            .is_some_and(|folder| bytes.is_none_or(|bytes| bytes <= folder.response_bytes_max));
         let terms = Terms::of(status, headers, options, now);
         let Some((terms, names)) = terms.filter(|_| in_memory || in_folder) else {
             self.note_not_kept(status, now);
@@ -72,7 +73,11 @@ impl Recorder {
         if self.asked.is_personal() && !terms.is_for_cookies(&names) {
             return None;
         }
-        let writing = self.cache.folder.as_ref().and_then(|folder| folder.begin(bytes));
+        let writing = self
+            .cache
+            .folder
+            .as_ref()
+            .and_then(|folder| folder.begin(bytes));
         if !in_memory && writing.is_none() {
             return None;
         }
@@ -137,13 +142,23 @@ impl Recording {
     /// The body has all come.
     pub fn finish(mut self) {
         let (status, headers) = std::mem::take(&mut self.head);
-        let body = self.pieces.take().map(|pieces| Body::Memory(joined(pieces, self.bytes)));
+        let body = self
+            .pieces
+            .take()
+            .map(|pieces| Body::Memory(joined(pieces, self.bytes)));
         let names = Arc::clone(&self.names);
-        let head = self.cache.head(&self.asked, &names, (status, &headers), &self.terms);
+        let head = self
+            .cache
+            .head(&self.asked, &names, (status, &headers), &self.terms);
         match body {
             Some(body) => {
                 let terms = self.terms.clone();
-                let stored = Stored { status, headers, body, terms };
+                let stored = Stored {
+                    status,
+                    headers,
+                    body,
+                    terms,
+                };
                 self.cache.keep(&self.asked, names, Arc::new(stored));
             }
             None => self.cache.leave(&self.asked, names),

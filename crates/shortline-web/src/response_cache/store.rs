@@ -139,7 +139,10 @@ impl Store {
     pub fn purge(&self, is_meant: impl Fn(&str) -> bool) -> HashSet<Arc<str>> {
         self.names.retain(|name, _| !is_meant(name));
         let variants = self.responses.iter().map(|(variant, _)| variant);
-        let purged = variants.filter(|variant| is_meant(variant)).map(Arc::from).collect();
+        let purged = variants
+            .filter(|variant| is_meant(variant))
+            .map(Arc::from)
+            .collect();
         self.responses.retain(|variant, _| !is_meant(variant));
         purged
     }

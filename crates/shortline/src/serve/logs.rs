@@ -59,13 +59,19 @@ impl Logs {
         let lines_max = options.lines_max.map_or(LOG_LINES_MAX, NonZeroUsize::get);
         let format = options.format.clone().unwrap_or_default();
         let mut files = Files::default();
-        let main = options.access.as_deref().map(|path| files.place(path, &format));
+        let main = options
+            .access
+            .as_deref()
+            .map(|path| files.place(path, &format));
         let mut by_site = HashMap::new();
         for site in sites {
             if let Some(log) = &site.log {
                 let format = log.format.as_ref().unwrap_or(&format);
                 let is_on = log.access != Path::new(OFF);
-                by_site.insert(site.label(), is_on.then(|| files.place(&log.access, format)));
+                by_site.insert(
+                    site.label(),
+                    is_on.then(|| files.place(&log.access, format)),
+                );
             }
         }
         let writers = match files.0.is_empty() {
@@ -86,7 +92,9 @@ impl Logs {
         let by_site = self.by_site.iter();
         AccessLogs {
             main: self.access_log(self.main),
-            by_site: by_site.map(|(site, place)| (site.clone(), self.access_log(*place))).collect(),
+            by_site: by_site
+                .map(|(site, place)| (site.clone(), self.access_log(*place)))
+                .collect(),
         }
     }
 

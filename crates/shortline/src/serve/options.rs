@@ -22,7 +22,9 @@ use shortline_tls::ClientAuthMode;
 use shortline_tls::names::Pattern;
 
 use super::routes::keys::RouteKeys;
-use super::sites::keys::{CompressWhat, Itself, PlainHttp, SiteLimitKeys, SiteLogKeys, TransportSecurity};
+use super::sites::keys::{
+    CompressWhat, Itself, PlainHttp, SiteLimitKeys, SiteLogKeys, TransportSecurity,
+};
 use super::sites::rules::{RuleKeys, guards::PageKeys};
 
 pub use admin::{AdminOptions, LogOptions};

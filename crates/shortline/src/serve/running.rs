@@ -18,8 +18,8 @@ use parking_lot::Mutex;
 use sd_notify::NotifyState;
 use shortline_link::Link;
 use shortline_tls::{Certificate, NamedCertificates};
-use shortline_web::{AccessLogs, Settings as WebSettings};
 use shortline_web::server::Server;
+use shortline_web::{AccessLogs, Settings as WebSettings};
 use tokio::task::JoinHandle;
 
 use admin::Admin;

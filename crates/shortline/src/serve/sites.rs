@@ -25,7 +25,9 @@ use super::options::SiteKeys;
 use super::root::{self, Root, SiteInput};
 use super::routes::keys::RouteKeys;
 use super::routes::{self, RouteSettings};
-use keys::{CompressWhat, Itself, PlainHttp, SiteLimitKeys, SiteLogKeys, SiteTables, TransportSecurity};
+use keys::{
+    CompressWhat, Itself, PlainHttp, SiteLimitKeys, SiteLogKeys, SiteTables, TransportSecurity,
+};
 use shortline_daemon::file::{Place, Source};
 use shortline_daemon::keys::Overlay;
 
@@ -210,7 +212,12 @@ impl Site<'_> {
             pages,
             compress: self.compress(),
             log: self.keys.log.clone(),
-            limits: self.keys.limits.as_ref().map(SiteLimitKeys::resolve).unwrap_or_default(),
+            limits: self
+                .keys
+                .limits
+                .as_ref()
+                .map(SiteLimitKeys::resolve)
+                .unwrap_or_default(),
             files: FilesOptions {
                 compress: self.compress().files || rules.compress_files(),
                 ..files

@@ -141,8 +141,13 @@ fn what_compression_gains_is_counted_by_coding() {
         let counts = status(&server)["server"]["compressed"].clone();
         let of = |coding: &str, what: &str| {
             let mut counts = counts.as_array().unwrap().iter();
-            let one = counts.find(|one| one["coding"] == coding && one["what"] == what).unwrap();
-            (one["in_total"].as_u64().unwrap() as usize, one["out_total"].as_u64().unwrap() as usize)
+            let one = counts
+                .find(|one| one["coding"] == coding && one["what"] == what)
+                .unwrap();
+            (
+                one["in_total"].as_u64().unwrap() as usize,
+                one["out_total"].as_u64().unwrap() as usize,
+            )
         };
         assert_eq!((of("gzip", "files"), of("zstd", "files")), ((0, 0), (0, 0)));
         let both = (of("br", "files"), of("zstd", "backends"));
@@ -150,7 +155,8 @@ fn what_compression_gains_is_counted_by_coding() {
     });
     let metrics = get(server.admin.unwrap(), "/metrics").body;
     let metrics = String::from_utf8(metrics).unwrap();
-    let counted = format!("shortline_compressed_bytes_out_total{{coding=\"br\",what=\"files\"}} {made}");
+    let counted =
+        format!("shortline_compressed_bytes_out_total{{coding=\"br\",what=\"files\"}} {made}");
     assert!(metrics.contains(&counted), "{metrics}");
 }
 

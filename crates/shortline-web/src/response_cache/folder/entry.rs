@@ -159,10 +159,17 @@ pub fn with_first_line(json: &[u8]) -> Vec<u8> {
 
 /// What follows the first line, if the line fits it.
 fn body_of(bytes: &[u8]) -> Option<&[u8]> {
-    let line_end = bytes.iter().take(FIRST_LINE_BYTES_MAX).position(|byte| *byte == b'\n')?;
+    let line_end = bytes
+        .iter()
+        .take(FIRST_LINE_BYTES_MAX)
+        .position(|byte| *byte == b'\n')?;
     let (line, rest) = (&bytes[..line_end], &bytes[line_end + 1..]);
-    let (crc, length) = std::str::from_utf8(line).ok()?.strip_prefix(MAGIC)?.split_once(' ')?;
-    let is_whole = length.parse() == Ok(rest.len()) && u32::from_str_radix(crc, 16) == Ok(crc_of(rest));
+    let (crc, length) = std::str::from_utf8(line)
+        .ok()?
+        .strip_prefix(MAGIC)?
+        .split_once(' ')?;
+    let is_whole =
+        length.parse() == Ok(rest.len()) && u32::from_str_radix(crc, 16) == Ok(crc_of(rest));
     (is_whole && bytes.len() <= HEAD_BYTES_MAX).then_some(rest)
 }
 
@@ -176,7 +183,9 @@ fn to_text(bytes: &[u8]) -> String {
 }
 
 fn to_bytes(text: &str) -> Option<Vec<u8>> {
-    text.chars().map(|character| u8::try_from(character).ok()).collect()
+    text.chars()
+        .map(|character| u8::try_from(character).ok())
+        .collect()
 }
 
 #[cfg(test)]
@@ -185,7 +194,13 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn head(name: &str, values: &str, fields: &[(String, Vec<u8>)], received_ms: u64, bytes: u64) -> Head {
+    fn head(
+        name: &str,
+        values: &str,
+        fields: &[(String, Vec<u8>)],
+        received_ms: u64,
+        bytes: u64,
+    ) -> Head {
         let pair = |(name, value): &(String, Vec<u8>)| {
             let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
             (name, HeaderValue::from_bytes(value).unwrap())
@@ -201,21 +216,36 @@ mod tests {
             status: StatusCode::NOT_FOUND,
             headers,
             received: SystemTime::UNIX_EPOCH + Duration::from_millis(received_ms),
-            body: BodyMark { bytes, crc: 7, boot: boot().to_owned() },
+            body: BodyMark {
+                bytes,
+                crc: 7,
+                boot: boot().to_owned(),
+            },
         }
     }
 
     #[test]
     fn a_head_that_is_cut_or_changed_is_none() {
-        let fields = [("x-a".to_owned(), b"caf\xe9".to_vec()), ("x-a".to_owned(), b"2".to_vec())];
-        let head = head("http://a/\n/x", "\naccept\n 1", &fields, 1_800_000_000_123, 9);
+        let fields = [
+            ("x-a".to_owned(), b"caf\xe9".to_vec()),
+            ("x-a".to_owned(), b"2".to_vec()),
+        ];
+        let head = head(
+            "http://a/\n/x",
+            "\naccept\n 1",
+            &fields,
+            1_800_000_000_123,
+            9,
+        );
         let bytes = head.render().unwrap();
         assert_eq!(Head::parse(&bytes), Ok(head));
         for end in 0..bytes.len() {
             assert_eq!(Head::parse(&bytes[..end]), Err(NoHead), "{end}");
         }
         assert_eq!(Head::parse(&[&bytes[..], b"x"].concat()), Err(NoHead));
-        let other = String::from_utf8(bytes).unwrap().replace("response 1", "response 2");
+        let other = String::from_utf8(bytes)
+            .unwrap()
+            .replace("response 1", "response 2");
         assert_eq!(Head::parse(other.as_bytes()), Err(NoHead));
     }
 

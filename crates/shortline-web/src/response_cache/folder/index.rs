@@ -92,7 +92,9 @@ pub fn bytes_on_disk(head: u64, body: u64) -> u64 {
 impl Found {
     /// What the response with this head is known by.
     pub fn of(head: &Head, id: Id, head_bytes: u64) -> Self {
-        let since = head.received.duration_since(std::time::SystemTime::UNIX_EPOCH);
+        let since = head
+            .received
+            .duration_since(std::time::SystemTime::UNIX_EPOCH);
         Self {
             variant: head.variant.as_str().into(),
             name_length: head.name.len(),
@@ -134,7 +136,10 @@ impl Index {
     /// Does something unless the response of the variant is another by now. No other can come meanwhile.
     pub fn if_still(&self, variant: &str, id: Id, then: impl FnOnce()) -> bool {
         let state = self.state.lock();
-        let is_still = state.entries.get(variant).is_some_and(|entry| entry.id == id);
+        let is_still = state
+            .entries
+            .get(variant)
+            .is_some_and(|entry| entry.id == id);
         if is_still {
             then();
         }
@@ -212,7 +217,11 @@ impl Index {
     /// Gives a response up if it is still the variant's.
     pub fn drop_if(&self, variant: &str, id: Id) {
         let mut state = self.state.lock();
-        if state.entries.get(variant).is_some_and(|entry| entry.id == id) {
+        if state
+            .entries
+            .get(variant)
+            .is_some_and(|entry| entry.id == id)
+        {
             state.forget(variant);
         }
     }
@@ -254,7 +263,12 @@ impl Index {
 
     /// The responses that are here.
     pub fn ids(&self) -> HashSet<Id> {
-        self.state.lock().entries.values().map(|entry| entry.id).collect()
+        self.state
+            .lock()
+            .entries
+            .values()
+            .map(|entry| entry.id)
+            .collect()
     }
 
     /// Responses, their bytes on the disk, and how many had to go for others.

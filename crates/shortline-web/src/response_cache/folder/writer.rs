@@ -133,7 +133,9 @@ impl Writer {
             Message::Begin(id) => self.begin(id),
             Message::Piece(id, piece) => {
                 self.write(id, &piece);
-                self.shared.queued_bytes.fetch_sub(piece.len(), Ordering::Relaxed);
+                self.shared
+                    .queued_bytes
+                    .fetch_sub(piece.len(), Ordering::Relaxed);
             }
             Message::Finish(id, head, _flight) => self.finish(id, *head),
             Message::Abort(id) => {
@@ -159,7 +161,10 @@ impl Writer {
                 Ok(None) => return,
                 Ok(Some((lock, files))) => {
                     self.lock = Some(lock);
-                    self.scan = Some(Scan { files, bodies: Vec::new() });
+                    self.scan = Some(Scan {
+                        files,
+                        bodies: Vec::new(),
+                    });
                 }
                 Err(error) => return self.failed(&error),
             }
@@ -181,14 +186,24 @@ impl Writer {
 
     fn works(&mut self) {
         if self.trouble.take().is_some() {
-            tracing::info!("cache folder {}: written again", self.shared.options.path.display());
+            tracing::info!(
+                "cache folder {}: written again",
+                self.shared.options.path.display()
+            );
         }
     }
 
     fn begin(&mut self, id: Id) {
-        let file = self.lock.as_ref().map(|_| create(&file_of(&self.shared.options.path, id, "body")));
+        let file = self
+            .lock
+            .as_ref()
+            .map(|_| create(&file_of(&self.shared.options.path, id, "body")));
         let file = file.and_then(|file| file.inspect_err(|error| self.failed(error)).ok());
-        let write = Output { file, crc: Crc::new(), bytes: 0 };
+        let write = Output {
+            file,
+            crc: Crc::new(),
+            bytes: 0,
+        };
         self.writes.insert(id, write);
     }
 
@@ -263,7 +278,12 @@ impl Writer {
     }
 
     fn renew(&mut self, mut head: Head) {
-        let Some(id) = self.shared.index.get(&head.variant).filter(|_| self.lock.is_some()) else {
+        let Some(id) = self
+            .shared
+            .index
+            .get(&head.variant)
+            .filter(|_| self.lock.is_some())
+        else {
             return;
         };
         let Ok((before, ..)) = read_head(&file_of(&self.shared.options.path, id, "head")) else {
@@ -336,7 +356,10 @@ impl Writer {
     fn remove_bodies(&self, bodies: Vec<Id>) {
         let known = self.shared.index.ids();
         let is_lost = |id: &Id| !known.contains(id) && !self.writes.contains_key(id);
-        bodies.into_iter().filter(is_lost).for_each(|id| self.remove(id));
+        bodies
+            .into_iter()
+            .filter(is_lost)
+            .for_each(|id| self.remove(id));
     }
 }
 
@@ -344,10 +367,17 @@ impl Writer {
 fn take_lock(path: &Path) -> io::Result<Option<(File, fs::ReadDir)>> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)?;
     if fs::metadata(path)?.permissions().mode() & 0o022 != 0 {
-        return Err(io::Error::other("others may write to it: take that from them (chmod go-w)"));
+        return Err(io::Error::other(
+            "others may write to it: take that from them (chmod go-w)",
+        ));
     }
     let mut options = File::options();
-    let lock = options.write(true).create(true).truncate(false).mode(0o600).open(path.join(LOCK))?;
+    let lock = options
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(path.join(LOCK))?;
     match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(Some((lock, fs::read_dir(path)?))),
         Err(Errno::WOULDBLOCK) => Ok(None),
@@ -356,13 +386,20 @@ fn take_lock(path: &Path) -> io::Result<Option<(File, fs::ReadDir)>> {
 }
 
 fn create(path: &Path) -> io::Result<File> {
-    File::options().write(true).create_new(true).mode(0o600).open(path)
+    File::options()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
 }
 
 /// The response that a file is of, and the ending of its name, if the name is one of ours.
 fn name_of(path: &Path) -> Option<(Id, &str)> {
     let (id, ending) = path.file_name()?.to_str()?.split_once('.')?;
-    let is_id = id.len() == 16 && id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    let is_id = id.len() == 16
+        && id
+            .bytes()
+            .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     let is_ours = is_id && ["head", "body", "tmp"].contains(&ending);
     let id = u64::from_str_radix(id, 16).ok()?;
     is_ours.then_some((Id(id), ending))

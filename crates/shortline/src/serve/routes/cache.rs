@@ -63,13 +63,18 @@ impl CacheTable {
 impl DiskTable {
     fn resolve(self) -> Result<FolderOptions, String> {
         if self.folder.as_os_str().is_empty() {
-            return Err("cache.disk.folder: is empty: name a folder, such as /var/cache/shortline/app".to_owned());
+            return Err(
+                "cache.disk.folder: is empty: name a folder, such as /var/cache/shortline/app"
+                    .to_owned(),
+            );
         }
         let defaults = FolderOptions::at(self.folder);
         let bytes = |size: Option<Size>, default| size.map_or(default, Size::bytes);
         let options = FolderOptions {
             bytes_max: bytes(self.size_max, defaults.bytes_max),
-            responses_max: self.responses_max.map_or(defaults.responses_max, NonZeroUsize::get),
+            responses_max: self
+                .responses_max
+                .map_or(defaults.responses_max, NonZeroUsize::get),
             response_bytes_max: bytes(self.response_size_max, defaults.response_bytes_max),
             ..defaults
         };

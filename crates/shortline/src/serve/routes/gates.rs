@@ -170,7 +170,11 @@ impl OpenRoutes {
 
     /// Begins to use the folders of its caches. Those of `before` that it has not taken over leave theirs first.
     pub fn start_caches(&self, before: &Self) {
-        let is_kept = |old: &OpenCache| self.caches.iter().any(|new| Arc::ptr_eq(&new.cache, &old.cache));
+        let is_kept = |old: &OpenCache| {
+            self.caches
+                .iter()
+                .any(|new| Arc::ptr_eq(&new.cache, &old.cache))
+        };
         let left = before.caches.iter().filter(|old| !is_kept(old));
         left.for_each(|old| old.cache.rest());
         self.caches.iter().for_each(|open| open.cache.start());

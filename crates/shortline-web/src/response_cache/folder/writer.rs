@@ -1,7 +1,7 @@
 //! The thread that writes, removes, and finds what is there at the start.
 //!
-//! It holds the folder's lock while it does that. Without the lock it asks for it every second and writes nothing. What is there is read a few
-//! files at a time, between which it does what has come meanwhile. Files with names of ours that are no whole response are removed then,
+//! It holds the folder's lock while it does that. Without the lock it asks for it every second and writes nothing. What is there is read
+//! a few files at a time, between which it does what has come meanwhile. Files with names of ours that are no whole response are removed then,
 //! others are left alone.
 //!
 //! When something cannot be written, the log says so once, and nothing is written for [`PAUSE_NS`].
@@ -24,7 +24,8 @@ use shortline_base::clock::{self, now_ns};
 
 use super::entry::{BodyMark, Head, boot};
 use super::index::{Found, Id};
-use super::{Shared, file_of, ms_of, open_regular, read_head};
+use super::read::{file_of, open_regular, read_head};
+use super::{Shared, ms_of};
 use crate::response_cache::Flight;
 
 /// How often the lock is asked for.

@@ -1,8 +1,8 @@
 //! The thread that writes, removes, and finds what is there at the start.
 //!
-//! It holds the folder's lock while it does that. Without the lock it asks for it every second and writes nothing. What is there is read
-//! a few files at a time, between which it does what has come meanwhile. Files with names of ours that are no whole response are removed then,
-//! others are left alone.
+//! It holds the folder's lock while it does that. Without the lock it asks for it every second and writes nothing. What is there is
+//! read a few files at a time, between which it does what has come meanwhile. Files with names of ours that are no whole response are
+//! removed then, others are left alone.
 //!
 //! When something cannot be written, the log says so once, and nothing is written for [`PAUSE_NS`].
 

@@ -163,8 +163,7 @@ pub async fn later(
             return refusal(StatusCode::BAD_REQUEST, &head, &malformed).into();
         }
     };
-    let method = head.method.clone();
-    let identity = asks.identity.clone();
+    let (method, identity) = (head.method.clone(), asks.identity.clone());
     let deciding = at_spot(&connection, &spot, asks, head, &mut body);
     let decided = limits::in_time(&connection, &spot, identity, &method, deciding).await;
     let decided = match decided.page(&connection, &spot) {

@@ -5,7 +5,7 @@
 //!
 //! | what the link asks | TCP | QUIC |
 //! |---|---|---|
-//! | what is unacknowledged | `SIOCOUTQ` | the bytes of packets in flight, and what was written since the last packet |
+//! | what is unacknowledged | `SIOCOUTQ` | the bytes of packets in flight, and what was written since the last packet. A lone packet counts for a round trip |
 //! | acknowledged | `tcpi_bytes_acked` | sent, less lost, less in flight |
 //! | round trip, window, segment | `TCP_INFO` | quinn's estimate (RFC 9002, 5), its window, the path's MTU less [`QUIC_BYTES`] |
 //! | on the wire | segments and bytes of the kernel | quinn's datagrams and their bytes, 28 bytes of IP and UDP each |
@@ -72,6 +72,7 @@ struct Counts {
     rtt_us_min: AtomicU32,
     acked_ns: AtomicU64,
     asked_ns: AtomicU64,
+    sent_ns: AtomicU64,
     fresh: Arc<AtomicU32>,
     /// Who waits until something is sent.
     writers: Mutex<Vec<Waker>>,
@@ -161,10 +162,19 @@ impl Counts {
         }
     }
 
-    /// The payload of so many packets' bytes.
+    /// Whether what is in flight is one packet, and that for longer than a round trip: clients acknowledge every second packet at
+    /// once and a lone one late, 25 ms as a rule (RFC 9000, 13.2.1). A slot must not wait for that.
+    fn has_surely_arrived(&self, in_flight_bytes: u64) -> bool {
+        let is_lone = in_flight_bytes <= u64::from(self.mtu.load(Ordering::Relaxed));
+        let rtt_ns = u64::from(self.rtt_us.load(Ordering::Relaxed)) * 1000;
+        let age_ns = now_ns().saturating_sub(self.sent_ns.load(Ordering::Relaxed));
+        is_lone && rtt_ns > 0 && age_ns > rtt_ns + rtt_ns / 4
+    }
+
+    /// What of the bytes of full packets is payload.
     fn payload(&self, bytes: u64) -> u64 {
         let mtu = u64::from(self.mtu.load(Ordering::Relaxed)).max(1);
-        bytes - (bytes / mtu * u64::from(QUIC_BYTES)).min(bytes)
+        (bytes * mtu.saturating_sub(QUIC_BYTES.into())).div_ceil(mtu)
     }
 }
 
@@ -248,9 +258,13 @@ impl SendHalf for Sending {
     }
 
     fn unacknowledged_bytes(&self) -> io::Result<u32> {
-        let in_flight = self.0.counts.in_flight_bytes.load(Ordering::Acquire);
+        let counts = &*self.0.counts;
+        let in_flight = counts.in_flight_bytes.load(Ordering::Acquire);
         let fresh = self.0.fresh.load(Ordering::Acquire);
-        Ok((self.0.counts.payload(in_flight) as u32).saturating_add(fresh))
+        Ok(match fresh == 0 && counts.has_surely_arrived(in_flight) {
+            true => 0,
+            false => (counts.payload(in_flight) as u32).saturating_add(fresh),
+        })
     }
 
     fn set_priority(&self, _: u32) {
@@ -311,6 +325,7 @@ impl Controller for Counting {
             .packets
             .fetch_add(bytes.div_ceil(mtu), Ordering::Relaxed);
         counts.in_flight_bytes.fetch_add(bytes, Ordering::AcqRel);
+        counts.sent_ns.store(now_ns(), Ordering::Relaxed);
         counts.fresh.store(0, Ordering::Release);
         counts.wake();
     }
@@ -395,5 +410,90 @@ impl Controller for Counting {
 
     fn into_any(self: Box<Self>) -> Box<dyn Any> {
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use proptest::prelude::*;
+
+    /// What happens to packets.
+    #[derive(Clone, Copy, Debug)]
+    enum Event {
+        Sent(u16),
+        /// So much of what is in flight, in 1/256.
+        Acknowledged(u8),
+        Lost(u8),
+        Written(u16),
+    }
+
+    fn event() -> impl Strategy<Value = Event> {
+        prop_oneof![
+            (1..14_520u16).prop_map(Event::Sent),
+            any::<u8>().prop_map(Event::Acknowledged),
+            any::<u8>().prop_map(Event::Lost),
+            (1..10_000u16).prop_map(Event::Written),
+        ]
+    }
+
+    proptest! {
+        /// Whatever is sent, lost or acknowledged: the parts add up, and nothing counts as arrived that is in flight.
+        #[test]
+        fn what_was_sent_is_lost_in_flight_or_has_arrived(events in proptest::collection::vec(event(), 0..100)) {
+            let wire = Arc::new(Wire::new());
+            let now = Instant::now();
+            let mut control = wire.controllers().build(now, 1452);
+            let sending = Sending(Arc::clone(&wire));
+            let (mut in_flight, mut arrived) = (0u64, 0u64);
+            for event in events {
+                let part = |share: u8| in_flight * u64::from(share) / 256;
+                match event {
+                    Event::Sent(bytes) => {
+                        control.on_sent(now, bytes.into(), 1);
+                        in_flight += u64::from(bytes);
+                    }
+                    Event::Acknowledged(share) => {
+                        let bytes = part(share);
+                        (in_flight, arrived) = (in_flight - bytes, arrived + bytes);
+                        control.on_end_acks(now, in_flight, false, Some(1));
+                    }
+                    Event::Lost(share) => {
+                        let bytes = part(share);
+                        in_flight -= bytes;
+                        control.on_congestion_event(now, now, false, bytes);
+                    }
+                    Event::Written(bytes) => wire.written(bytes.into()),
+                }
+                let info = sending.info().unwrap();
+                prop_assert_eq!(info.acked_bytes, wire.counts.payload(arrived));
+                prop_assert!(info.acked_bytes <= info.sent_bytes);
+                let unacknowledged = u64::from(sending.unacknowledged_bytes().unwrap());
+                prop_assert!(unacknowledged >= wire.counts.payload(in_flight));
+                prop_assert_eq!(wire.is_still(), unacknowledged == 0);
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn who_waits_to_write_is_woken_by_each_packet() {
+        let wire = Wire::new();
+        let mut control = wire.controllers().build(Instant::now(), 1452);
+        let mut turns = 0;
+        std::future::poll_fn(|context| {
+            turns += 1;
+            wire.wait(context);
+            // Twice by the same task is once.
+            wire.wait(context);
+            assert_eq!(wire.counts.writers.lock().len(), 1);
+            control.on_sent(Instant::now(), 1200, turns);
+            if turns == 3 {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
+        })
+        .await;
     }
 }

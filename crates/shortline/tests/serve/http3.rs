@@ -7,6 +7,8 @@ mod order;
 mod relay;
 
 use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
+use std::process::Command;
 
 use bytes::Bytes;
 use http::{Request, StatusCode};
@@ -99,6 +101,29 @@ async fn a_hundred_streams_share_a_connection() {
         }
         tasks.join_all().await;
         assert_eq!(status(&server)["server"]["connections"]["open"], 1);
+    }
+}
+
+/// aioquic shares no code with the server.
+#[test]
+fn a_client_of_another_library_gets_what_it_asks_for() {
+    let python =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools/aioquic/bin/python");
+    if !python.exists() {
+        println!("skipped: no aioquic; scripts/setup installs it");
+        return;
+    }
+    let site = Site::new();
+    for flags in [&["--uplink-loopback"][..], &["--link-mode", "off"]] {
+        let server = start(&site, flags);
+        let ended = Command::new(&python)
+            .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/serve/http3/fetch.py"))
+            .arg(server.address().port().to_string())
+            .args([site.beside("site.crt"), site.root()])
+            .args(["/large.bin", "/hello.txt"])
+            .status()
+            .unwrap();
+        assert!(ended.success(), "{flags:?}");
     }
 }
 

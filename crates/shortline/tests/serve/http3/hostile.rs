@@ -115,6 +115,29 @@ async fn a_head_beyond_the_limit_is_refused_and_what_never_ends_too() {
     assert_eq!(client.get("/hello.txt").await.status, StatusCode::OK);
 }
 
+/// h3 keeps a number of each request, also of one that ends without a head.
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_without_a_head_end_the_connection_after_a_while() {
+    let site = Site::new();
+    let server = start(&site, &[]);
+    let client = Client::connect(&site, server.address()).await;
+    for number in 0.. {
+        assert!(number < 2000, "nobody stops it");
+        let Ok((mut send, _receive)) = client.quic.open_bi().await else {
+            break;
+        };
+        let _ = send.finish();
+    }
+    match client.quic.closed().await {
+        ConnectionError::ApplicationClosed(closed) => {
+            assert_eq!(closed.error_code.into_inner(), 0x107, "excessive load");
+        }
+        other => panic!("{other:?}"),
+    }
+    let again = Client::connect(&site, server.address()).await;
+    assert_eq!(again.get("/hello.txt").await.status, StatusCode::OK);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn fields_of_connections_are_malformed() {
     let site = Site::new();

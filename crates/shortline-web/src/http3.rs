@@ -1,8 +1,8 @@
 //! HTTP/3 (RFC 9114) on the crates h3 and quinn (QUIC, RFC 9000). A request is answered by the same code as one of HTTP/2: its
-//! [`place`], [`respond`], and a job of the link for each response.
+//! `place`, `respond`, and a job of the link for each response.
 //!
 //! A stream asks for a grant only when the client takes data of it, and gives it back where that has changed. What was granted goes
-//! to quinn at once; what quinn keeps is bounded ([`wire`]). quinn sends what was written first first.
+//! to quinn at once; what quinn keeps is bounded (`wire`). quinn sends what was written first first.
 //!
 //! What a client may do is bounded:
 //!
@@ -11,7 +11,7 @@
 //! | connections of an address, and in all; handshakes | the same limits and counters as TCP's ([`port`]) |
 //! | addresses that are not its own | Retry (RFC 9000, 8.1.2) while many handshakes are under way |
 //! | streams at a time; a head | `streams-max`, `header-size-max` |
-//! | bytes of a request that nobody reads yet | windows of [`STREAM_WINDOW_BYTES`] and [`CONNECTION_WINDOW_BYTES`] |
+//! | bytes of a request that nobody reads yet | windows of `STREAM_WINDOW_BYTES` and `CONNECTION_WINDOW_BYTES` |
 //! | time | the sweep over all connections, as with TCP (`watch`); QUIC's own idle time is not used |
 //! | early data (0-RTT), which others can send again | none is taken |
 //! | a change of its address | it stays the client that it was when it connected |

@@ -4,7 +4,7 @@
 //! connection does. It is registered with the same limits, and its handshake is a job of its client, like that of TLS over TCP.
 //!
 //! **Addresses that are not the client's own.** A first packet may come from anybody in any name. While few handshakes are under way a
-//! connection begins at once. Beyond [`HANDSHAKES_MAX`], or where the address has half of its connections, the client must first
+//! connection begins at once. Beyond `HANDSHAKES_MAX`, or where the address has half of its connections, the client must first
 //! send back what only the owner of the address gets (Retry). Before that nothing is kept of it, and no limit is used up in another's name.
 //!
 //! **When it ends.** A port that is given up takes no new connections; its socket is closed when the last of them has ended. A

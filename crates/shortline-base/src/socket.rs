@@ -4,6 +4,7 @@
 use std::io::{self, IoSlice};
 use std::net::Shutdown;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -11,8 +12,8 @@ use rustix::fs::sendfile;
 use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
 use socket2::SockRef;
 use tokio::io::{AsyncRead, Interest};
-use tokio::net::TcpStream;
 use tokio::net::tcp::OwnedWriteHalf;
+use tokio::net::{TcpStream, UnixStream, unix};
 
 use crate::sys::{self, TcpInfo};
 
@@ -33,6 +34,19 @@ impl From<TcpStream> for Halves {
         Self {
             receiving: Box::new(receiving),
             sending: Box::new(sending),
+        }
+    }
+}
+
+impl From<UnixStream> for Halves {
+    fn from(stream: UnixStream) -> Self {
+        let (receiving, half) = stream.into_split();
+        Self {
+            receiving: Box::new(receiving),
+            sending: Box::new(UnixSendHalf {
+                half,
+                written_bytes: AtomicU64::new(0),
+            }),
         }
     }
 }
@@ -210,12 +224,89 @@ impl SendHalf for OwnedWriteHalf {
     }
 }
 
+/// The sending half of a connection in the file system. It has no packets, no priority and no reset: its peer, on this machine, sees
+/// the end.
+struct UnixSendHalf {
+    half: unix::OwnedWriteHalf,
+    written_bytes: AtomicU64,
+}
+
+impl UnixSendHalf {
+    fn stream(&self) -> &UnixStream {
+        self.half.as_ref()
+    }
+
+    fn counted(&self, written: io::Result<usize>) -> io::Result<usize> {
+        let written = written?;
+        self.written_bytes
+            .fetch_add(written as u64, Ordering::Relaxed);
+        Ok(written)
+    }
+}
+
+impl SendHalf for UnixSendHalf {
+    fn poll_write_ready(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.stream().poll_write_ready(context)
+    }
+
+    fn try_write(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.counted(match slices {
+            [one] => self.stream().try_write(one),
+            _ => self.stream().try_write_vectored(slices),
+        })
+    }
+
+    fn try_send_file(
+        &self,
+        before: &[IoSlice<'_>],
+        file: BorrowedFd<'_>,
+        offset: u64,
+        len: usize,
+    ) -> io::Result<usize> {
+        let send = || send_file(self.stream(), before, file, offset, len);
+        self.counted(self.stream().try_io(Interest::WRITABLE, send))
+    }
+
+    fn shutdown(&self) -> io::Result<()> {
+        SockRef::from(self.stream()).shutdown(Shutdown::Write)
+    }
+
+    fn reset(&self) {
+        // Fails only if the connection has gone already.
+        let _ = SockRef::from(self.stream()).shutdown(Shutdown::Both);
+    }
+
+    fn reset_on_close(&self) {}
+
+    fn info(&self) -> io::Result<TcpInfo> {
+        let sent_bytes = self.written_bytes.load(Ordering::Relaxed);
+        let unread_bytes = u64::from(self.unacknowledged_bytes()?);
+        Ok(TcpInfo {
+            sent_bytes,
+            acked_bytes: sent_bytes.saturating_sub(unread_bytes),
+            ..TcpInfo::default()
+        })
+    }
+
+    fn unacknowledged_bytes(&self) -> io::Result<u32> {
+        sys::unacknowledged_bytes(self.stream())
+    }
+
+    fn set_priority(&self, _priority: u32) {}
+
+    fn set_unsent_bytes_max(&self, _bytes: u32) {}
+
+    fn hang_up(&self) -> HangUp<'_> {
+        HangUp::Ask(self.stream().as_fd())
+    }
+}
+
 fn stream(half: &OwnedWriteHalf) -> &TcpStream {
     half.as_ref()
 }
 
 fn send_file(
-    socket: &TcpStream,
+    socket: impl AsFd,
     before: &[IoSlice<'_>],
     file: BorrowedFd<'_>,
     offset: u64,
@@ -225,13 +316,13 @@ fn send_file(
     if !before.is_empty() {
         // More follows at once, so the head must not leave in a packet of its own.
         let flags = SendFlags::MORE | SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-        written = sendmsg(socket, before, &mut SendAncillaryBuffer::default(), flags)?;
+        written = sendmsg(&socket, before, &mut SendAncillaryBuffer::default(), flags)?;
         if written < before.iter().map(|slice| slice.len()).sum() {
             return Ok(written);
         }
     }
     let mut from = offset;
-    match sendfile(socket, file, Some(&mut from), len) {
+    match sendfile(&socket, file, Some(&mut from), len) {
         Ok(sent) => Ok(written + sent),
         // An error here shows again at the next write.
         Err(_) if written > 0 => Ok(written),

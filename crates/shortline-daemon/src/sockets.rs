@@ -4,7 +4,7 @@
 use std::fmt::{Display, Formatter};
 use std::fs::Permissions;
 use std::net::{SocketAddr, TcpListener};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -18,7 +18,7 @@ use shortline_command::CommandError;
 /// (`net.core.somaxconn`).
 const BACKLOG: i32 = 4096;
 
-/// Where clients connect: `ADDRESS:PORT`, or `unix:/PATH`.
+/// Where clients connect: `ADDRESS:PORT`, or `unix:/PATH`. Caddy's `unix//PATH` is the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
     /// By TCP.
@@ -39,12 +39,84 @@ impl FromStr for Address {
 
     fn from_str(text: &str) -> Result<Self, AddressError> {
         let refused = || AddressError(text.escape_debug().to_string());
-        match text.strip_prefix("unix:") {
-            Some(path) if path.starts_with('/') && !path.contains('\0') => {
+        let path = text.strip_prefix("unix:");
+        match path.or_else(|| text.strip_prefix("unix/")) {
+            // A mode stands behind a bar in Caddy's, and has a key of its own here.
+            Some(path) if path.starts_with('/') && !path.contains(['\0', '|']) => {
                 Ok(Self::Unix(path.into()))
             }
             Some(_) => Err(refused()),
             None => text.parse().map(Self::Tcp).map_err(|_| refused()),
+        }
+    }
+}
+
+impl Address {
+    /// That by TCP.
+    pub fn tcp(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Tcp(address) => Some(*address),
+            Self::Unix(_) => None,
+        }
+    }
+}
+
+/// Who may connect to a Unix socket: the mode of its file, as `chmod` takes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SocketMode(pub u32);
+
+impl Default for SocketMode {
+    /// This user and its group.
+    fn default() -> Self {
+        Self(0o660)
+    }
+}
+
+/// A text that is no mode.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` is no mode of a file: write it in octal, such as 0660 (this user and its group) or 0666 (all)"
+)]
+pub struct SocketModeError(String);
+
+impl FromStr for SocketMode {
+    type Err = SocketModeError;
+
+    fn from_str(text: &str) -> Result<Self, SocketModeError> {
+        let mode = u32::from_str_radix(text, 8).ok();
+        let is_octal = text.bytes().all(|byte| byte.is_ascii_digit());
+        mode.filter(|mode| is_octal && *mode <= 0o777)
+            .map(Self)
+            .ok_or_else(|| SocketModeError(text.escape_debug().to_string()))
+    }
+}
+
+/// The file of a Unix socket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SocketFile {
+    path: PathBuf,
+    /// By this it is known that no other has taken its place.
+    number: (u64, u64),
+}
+
+impl SocketFile {
+    /// The file that is there now.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn at(path: &Path) -> std::io::Result<Self> {
+        let found = std::fs::symlink_metadata(path)?;
+        Ok(Self {
+            path: path.to_owned(),
+            number: (found.dev(), found.ino()),
+        })
+    }
+
+    /// Removes it, unless another has taken its place.
+    pub fn remove(&self) {
+        if Self::at(&self.path).is_ok_and(|found| found == *self) {
+            // Another process may be faster, and what is left is replaced at the next start.
+            let _ = std::fs::remove_file(&self.path);
         }
     }
 }
@@ -96,8 +168,18 @@ pub fn bind_unix(path: &Path) -> Result<UnixListener, CommandError> {
     bind_path(path, 0o777)
 }
 
-fn bind_path(path: &Path, mode: u32) -> Result<UnixListener, CommandError> {
+/// Makes a Unix socket with that mode, and listens. One that nobody listens on any more is replaced.
+///
+/// # Errors
+/// [`CommandError::Failure`] with the path.
+pub fn bind_path(path: &Path, mode: u32) -> Result<UnixListener, CommandError> {
     let bound = || -> std::io::Result<UnixListener> {
+        let found = std::fs::symlink_metadata(path);
+        if found.is_ok_and(|found| !found.file_type().is_socket()) {
+            return Err(std::io::Error::other(
+                "there is a file that is no socket; choose another path",
+            ));
+        }
         match UnixStream::connect(path) {
             Ok(_) => return Err(std::io::ErrorKind::AddrInUse.into()),
             Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => {
@@ -113,6 +195,15 @@ fn bind_path(path: &Path, mode: u32) -> Result<UnixListener, CommandError> {
         let path = path.display();
         CommandError::failure(format!("cannot listen on unix:{path}: {}", told(&error)))
     })
+}
+
+/// Lets those connect to a Unix socket whom the mode allows it.
+///
+/// # Errors
+/// [`CommandError::Failure`] with the path.
+pub fn set_mode(path: &Path, mode: SocketMode) -> Result<(), CommandError> {
+    let set = std::fs::set_permissions(path, Permissions::from_mode(mode.0));
+    set.map_err(|error| CommandError::failure(format!("unix:{}: {error}", path.display())))
 }
 
 /// Binds one address and listens.

@@ -137,7 +137,7 @@ impl HttpRelay {
     fn prepare(&self, listener: TcpListener) -> io::Result<Listener> {
         let socket = listener.into_std()?;
         self.link.prepare_listener(&socket)?;
-        Listener::new(Arc::new(socket), self.tls.clone())
+        Listener::new(Arc::new(socket.into()), self.tls.clone())
     }
 }
 

@@ -2,6 +2,7 @@
 //! its shutdown.
 
 mod front;
+mod socket;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -14,7 +15,6 @@ use serde::Serialize;
 use shortline_base::accept;
 use shortline_base::socket::{Halves, SendHalf};
 use shortline_link::LinkSnapshot;
-use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch as channel;
 
 use crate::comparison::{Comparison, Figures};
@@ -29,8 +29,10 @@ use crate::proxy_header;
 use crate::sites::{Site, Sites};
 use crate::watch::{ConnectionCounts, Registration, SWEEP_EVERY};
 use front::{Follower, Front};
+use socket::{Incoming, Registered};
 
 pub use front::Listener;
+pub use socket::Socket;
 
 /// The protocols of a TLS [`Listener`], by their ALPN names.
 pub const ALPN: &[&[u8]] = &[b"h2", b"http/1.1"];
@@ -297,9 +299,9 @@ impl Taker {
     }
 
     /// Takes a connection that `listener` has accepted. Must be called inside the worker's runtime.
-    fn take(&self, socket: TcpStream, peer: SocketAddr, listener: &Listener) {
+    fn take(&self, socket: Incoming, peer: SocketAddr, listener: &Listener) {
         // A socket that has no address has already been reset.
-        let Ok(local) = socket.local_addr() else {
+        let Ok(local) = socket.local() else {
             return;
         };
         let (ends, tls) = ((peer, local), listener.tls());
@@ -320,7 +322,7 @@ impl Taker {
     }
 
     /// Accepts until it is dropped.
-    async fn accept(self, socket: TcpListener, listener: Listener) {
+    async fn accept(self, socket: Registered, listener: Listener) {
         let take = |socket, peer| self.take(socket, peer, &listener);
         let warn = |error, untold| tracing::warn!(untold, "cannot accept connections now: {error}");
         accept::accept(&socket, || self.has_room(), take, warn).await;
@@ -347,7 +349,7 @@ impl Drop for Announcing {
 async fn take_announced(
     announcing: Announcing,
     worker: usize,
-    mut socket: TcpStream,
+    mut socket: Incoming,
     ends: Ends,
     tls: Option<Arc<rustls::ServerConfig>>,
 ) {

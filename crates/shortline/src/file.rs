@@ -1,12 +1,12 @@
 //! The configuration file: TOML, every key optional, unknown keys refused.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::Deserialize;
 use shortline_daemon::file::Keys;
-use shortline_daemon::keys::all_from_text;
+use shortline_daemon::keys::{all_from_text, from_text, some_from_text};
+use shortline_daemon::sockets::{Address, SocketMode};
 use shortline_sched::Network;
 
 use super::gate::options::GateOptions;
@@ -53,7 +53,11 @@ pub struct File {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Listen {
     /// Where connections are taken.
-    pub address: SocketAddr,
+    #[serde(deserialize_with = "from_text")]
+    pub address: Address,
+    /// Who may connect to a Unix socket.
+    #[serde(default, deserialize_with = "some_from_text")]
+    pub mode: Option<SocketMode>,
     /// Whether it speaks TLS. With a certificate of its own it does.
     pub tls: Option<bool>,
     /// The certificate chain, PEM.
@@ -164,6 +168,19 @@ impl Keys for File {
 }
 
 impl Listen {
+    /// An address without more.
+    pub fn at(address: Address) -> Self {
+        Self {
+            address,
+            mode: None,
+            tls: None,
+            tls_cert: None,
+            tls_key: None,
+            proxy_from: None,
+            http3: None,
+        }
+    }
+
     /// The networks of proxies that announce each client, if there are some.
     pub fn proxies(&self) -> Option<Arc<[Network]>> {
         self.proxy_from.as_deref().map(Arc::from)

@@ -18,7 +18,6 @@ mod sockets;
 mod start_line;
 mod status;
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use acme::keys::AcmeKeys;
@@ -28,6 +27,7 @@ use options::{
 };
 use shortline_command::CommandError;
 use shortline_daemon::process::{self, LogFormat};
+use shortline_daemon::sockets::Address;
 use shortline_tls::names::Pattern;
 
 /// Flags of `shortline serve`.
@@ -43,9 +43,10 @@ use shortline_tls::names::Pattern;
 pub struct Args {
     /// Accept connections at this address; may be given again [default: 0.0.0.0:8080]
     ///
-    /// With port 0 the kernel chooses one. Addresses given here replace all of the file's.
+    /// With port 0 the kernel chooses one. unix:/PATH is a socket in the file system. Addresses given here replace all of
+    /// the file's.
     #[arg(long, value_name = "ADDR", help_heading = "Addresses")]
-    listen: Vec<SocketAddr>,
+    listen: Vec<Address>,
     /// Speak TLS with this certificate chain (PEM); offers HTTP/2 and HTTP/1.1
     ///
     /// The server's own certificate comes first. It is TLS 1.2 and 1.3. As a flag it is for every

@@ -5,17 +5,17 @@
 //! is another process's.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener as Socket};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::HeaderValue;
 use shortline_sched::Network;
-use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch as channel;
 use tokio::task::AbortHandle;
 
 use super::Taker;
+use super::socket::Socket;
 use crate::http3::port::{Port, QuicListener};
 
 /// A client that has begun to connect is through by then.
@@ -38,10 +38,7 @@ impl Listener {
     /// # Errors
     /// An option of the socket cannot be set.
     pub fn new(socket: Arc<Socket>, tls: Option<Arc<rustls::ServerConfig>>) -> io::Result<Self> {
-        socket.set_nonblocking(true)?;
-        // Accepted sockets inherit this. Without it, a response of several grants would stall for the client's
-        // delayed acknowledgement.
-        socket2::SockRef::from(&*socket).set_tcp_nodelay(true)?;
+        socket.prepare()?;
         Ok(Self {
             socket,
             tls,
@@ -222,7 +219,7 @@ struct Accepting {
 
 impl Accepting {
     fn start(listener: &Listener, taker: &Taker) -> io::Result<Self> {
-        let socket = TcpListener::from_std(listener.socket.try_clone()?)?;
+        let socket = listener.socket.register()?;
         let accepting = taker.clone().accept(socket, listener.clone());
         let quic = listener.quic.clone();
         Ok(Self {
@@ -242,13 +239,7 @@ impl Accepting {
         while taker.has_room()
             && let Ok((socket, peer)) = self.listener.socket.accept()
         {
-            let socket = socket
-                .set_nonblocking(true)
-                .and_then(|()| TcpStream::from_std(socket));
-            match socket {
-                Ok(socket) => taker.take(socket, peer, &self.listener),
-                Err(error) => tracing::warn!("a connection is lost: {error}"),
-            }
+            taker.take(socket, peer, &self.listener);
         }
     }
 }

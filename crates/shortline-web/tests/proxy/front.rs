@@ -63,7 +63,7 @@ impl Front {
         let server = Server::new(settings, None);
         let running = Arc::clone(&server);
         runtime.spawn(async move {
-            let listener = Listener::new(Arc::new(socket), None).unwrap();
+            let listener = Listener::new(Arc::new(socket.into()), None).unwrap();
             running.listen(vec![listener]);
             running.run().await.unwrap();
         });

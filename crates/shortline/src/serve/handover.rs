@@ -59,8 +59,7 @@ pub async fn inherit(settings: &Settings) -> Result<Inherited, CommandError> {
             Listening::Unnamed => inherited.sockets.unnamed.push(file.into()),
             Listening::Admin => inherited.admin = Some(file.into()),
             Listening::Handover => inherited.door = Some(file.into()),
-            // No option of this command makes one.
-            Listening::Unix(_) => {}
+            Listening::Unix(path) => inherited.sockets.unix.push((file.into(), path)),
         }
     }
     Ok(inherited)
@@ -85,9 +84,13 @@ pub async fn give(
     door: Option<&Door>,
 ) -> Result<Giver, GiveError> {
     let mut giver = Giver::greet(heir, KIND).await?;
-    let clients = ports.iter().map(|port| match port.is_unnamed {
-        true => (Listening::Unnamed, port.socket().as_fd()),
-        false => (Listening::Tcp, port.socket().as_fd()),
+    let clients = ports.iter().map(|port| {
+        let listening = match (port.path(), port.is_unnamed) {
+            (Some(path), _) => Listening::Unix(path.to_owned()),
+            (None, true) => Listening::Unnamed,
+            (None, false) => Listening::Tcp,
+        };
+        (listening, port.socket().as_fd())
     });
     let mut files: Vec<(Listening, BorrowedFd<'_>)> = clients.collect();
     files.extend(admin.map(|socket| (Listening::Admin, socket.as_fd())));

@@ -1,19 +1,20 @@
 //! The addresses that the server listens on. A reload may add some, give some up, and change what they speak.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 
 use rustls::ServerConfig;
 use rustls::sign::CertifiedKey;
 use shortline_acme::Served;
 use shortline_command::CommandError;
-use shortline_daemon::sockets::bind;
+use shortline_daemon::sockets::{Address, SocketFile, set_mode};
 use shortline_tls::{Certificate, NamedCertificates, Shown};
 use shortline_web::http3::port::Port as UdpPort;
-use shortline_web::server::{ALPN, Listener};
+use shortline_web::server::{ALPN, Listener, Socket};
 
 use super::settings::Settings;
-use super::sockets::Bound;
+use super::sockets::{Bound, bind};
 use crate::file::Listen;
 
 /// A listening socket, and what it speaks.
@@ -25,6 +26,8 @@ pub struct Port {
     pub is_unnamed: bool,
     certificate: Option<Arc<Certificate>>,
     listener: Listener,
+    /// The file of a Unix socket.
+    file: Option<SocketFile>,
 }
 
 /// A key for a certificate that goes on being shown.
@@ -56,13 +59,20 @@ impl Port {
     }
 
     fn at(
-        socket: Arc<TcpListener>,
+        socket: Arc<Socket>,
         listen: Listen,
         is_unnamed: bool,
         key: Option<CertifiedKey>,
         (named, udp): (&Arc<NamedCertificates>, Option<Arc<UdpPort>>),
     ) -> Result<Self, CommandError> {
         let certificate = key.map(Certificate::new);
+        let file = match &listen.address {
+            Address::Unix(path) => {
+                set_mode(path, listen.mode.unwrap_or_default())?;
+                SocketFile::at(path).ok()
+            }
+            Address::Tcp(_) => None,
+        };
         let tls = tls(&listen, certificate.as_ref(), named)?;
         Ok(Self {
             listener: Listener::new(socket, tls)
@@ -72,6 +82,7 @@ impl Port {
             listen,
             is_unnamed,
             certificate,
+            file,
         })
     }
 
@@ -81,6 +92,9 @@ impl Port {
         listen: &Listen,
         named: &Arc<NamedCertificates>,
     ) -> Result<(Self, Option<NewKey>), CommandError> {
+        if let Address::Unix(path) = &listen.address {
+            set_mode(path, listen.mode.unwrap_or_default())?;
+        }
         let key = load_key(listen)?;
         let speaks_alike =
             listen.speaks_tls() == self.listen.speaks_tls() && listen.http3 == self.listen.http3;
@@ -105,9 +119,8 @@ impl Port {
     /// Its certificate, if it has one of its own.
     pub fn served(&self) -> Option<Served> {
         let certificate = self.certificate.clone()?;
-        let address = self.socket().local_addr().unwrap_or(self.listen.address);
         Some(Served {
-            name: address.to_string(),
+            name: self.told_address(),
             file: self.listen.tls_cert.clone(),
             certificate,
         })
@@ -119,8 +132,35 @@ impl Port {
     }
 
     /// The socket.
-    pub fn socket(&self) -> &TcpListener {
+    pub fn socket(&self) -> &Socket {
         self.listener.socket()
+    }
+
+    /// The path of a Unix socket.
+    pub fn path(&self) -> Option<&Path> {
+        match &self.listen.address {
+            Address::Unix(path) => Some(path),
+            Address::Tcp(_) => None,
+        }
+    }
+
+    /// Its address by TCP; with port 0 the kernel chose the port.
+    pub fn address(&self) -> Option<SocketAddr> {
+        match self.socket() {
+            Socket::Tcp(socket) => socket.local_addr().ok(),
+            Socket::Unix(_) => None,
+        }
+    }
+
+    /// Removes the file of a Unix socket that nobody listens on from now on.
+    pub fn remove_file(&self) {
+        self.file.iter().for_each(SocketFile::remove);
+    }
+
+    /// Where it listens; with port 0 the kernel chose the port.
+    fn told_address(&self) -> String {
+        let address = self.address().map(|address| address.to_string());
+        address.unwrap_or_else(|| self.listen.address.to_string())
     }
 
     /// Says where it listens.
@@ -128,10 +168,9 @@ impl Port {
         eprintln!("shortline: listening on {}", self.told());
     }
 
-    /// The address and its protocol; with port 0 the kernel chose the port.
+    /// The address and its protocol.
     pub fn told(&self) -> String {
-        let address = self.socket().local_addr().unwrap_or(self.listen.address);
-        format!("{address} ({})", self.protocols())
+        format!("{} ({})", self.told_address(), self.protocols())
     }
 
     fn protocols(&self) -> &'static str {
@@ -180,7 +219,7 @@ pub fn changed(
 }
 
 /// The UDP port at the address of a TCP socket.
-fn bind_udp(socket: &TcpListener) -> Result<Arc<UdpPort>, CommandError> {
+fn bind_udp(socket: &Socket) -> Result<Arc<UdpPort>, CommandError> {
     let address = address(socket)?;
     UdpPort::bind(address).map_err(|error| {
         CommandError::failure(format!(
@@ -189,13 +228,19 @@ fn bind_udp(socket: &TcpListener) -> Result<Arc<UdpPort>, CommandError> {
     })
 }
 
-fn address(socket: &TcpListener) -> Result<SocketAddr, CommandError> {
-    socket.local_addr().map_err(CommandError::failure)
+fn address(socket: &Socket) -> Result<SocketAddr, CommandError> {
+    match socket {
+        Socket::Tcp(socket) => socket.local_addr().map_err(CommandError::failure),
+        // The settings have refused it.
+        Socket::Unix(_) => Err(CommandError::failure(
+            "a socket in the file system has no UDP port",
+        )),
+    }
 }
 
 fn new(listen: &Listen) -> Result<Bound, CommandError> {
     Ok(Bound {
-        socket: bind(listen.address)?,
+        socket: bind(listen)?,
         listen: listen.clone(),
         is_unnamed: false,
         is_inherited: false,
@@ -208,7 +253,7 @@ impl Changed {
         self.keys.extend(key);
     }
 
-    /// Says what is new and what is no more.
+    /// Says what is new and what is no more, whose files it removes.
     pub fn announce(&self, before: &[Port]) {
         let had = |port: &Port| before.iter().find(|old| old.is_at_socket_of(port));
         for port in &self.ports {
@@ -218,8 +263,8 @@ impl Changed {
         }
         for port in before {
             if !self.ports.iter().any(|kept| kept.is_at_socket_of(port)) {
-                let address = port.socket().local_addr().unwrap_or(port.listen.address);
-                eprintln!("shortline: listening no more on {address}");
+                port.remove_file();
+                eprintln!("shortline: listening no more on {}", port.told_address());
             }
         }
     }

@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 use sd_notify::NotifyState;
 use shortline_link::Link;
 use shortline_tls::{Certificate, NamedCertificates};
-use shortline_web::server::Server;
+use shortline_web::server::{Server, Socket};
 use shortline_web::{AccessLogs, Settings as WebSettings};
 use tokio::task::JoinHandle;
 
@@ -70,7 +70,7 @@ pub async fn run(args: Args, settings: Settings) -> Result<(), CommandError> {
     if !has_heir {
         notify(&[NotifyState::Stopping]);
     }
-    let closed = running.drain(&mut signals).await;
+    let closed = running.drain(&mut signals, has_heir).await;
     if closed > 0 {
         tracing::warn!("closed {closed} connections with responses under way");
     }
@@ -87,7 +87,7 @@ pub async fn run(args: Args, settings: Settings) -> Result<(), CommandError> {
 pub async fn check(settings: &Settings) -> Result<(), CommandError> {
     let routes = open_routes(settings, &OpenRoutes::default())?;
     let secure = settings.listen.iter().filter(|listen| listen.speaks_tls());
-    let https_port = https_port(secure.map(|listen| listen.address));
+    let https_port = https_port(secure.filter_map(|listen| listen.address.tcp()));
     open_sites(settings, &routes, https_port, &HashMap::new())?;
     certificates::check(settings)?;
     for listen in &settings.listen {
@@ -299,7 +299,10 @@ impl Running {
 
     /// Lets responses finish until the deadline or the next signal. Returns how many connections
     /// had to be closed.
-    async fn drain(self, signals: &mut Signals) -> usize {
+    async fn drain(self, signals: &mut Signals, has_heir: bool) -> usize {
+        if !has_heir {
+            self.ports.iter().for_each(Port::remove_file);
+        }
         // Otherwise connections would go on to wait in these.
         drop(self.ports);
         let closed = tokio::select! {
@@ -321,10 +324,13 @@ fn start_link(settings: &Settings, ports: &[Port]) -> Result<RunningLink, Comman
 }
 
 fn prepare(link: &Link, ports: &[Port]) -> Result<(), CommandError> {
-    let mut ports = ports.iter();
-    ports
-        .try_for_each(|port| link.prepare_listener(port.socket()))
-        .map_err(CommandError::failure)
+    let mut sockets = ports.iter().map(Port::socket);
+    let prepared = sockets.try_for_each(|socket| match socket {
+        Socket::Tcp(socket) => link.prepare_listener(socket),
+        // It has no packets.
+        Socket::Unix(_) => Ok(()),
+    });
+    prepared.map_err(CommandError::failure)
 }
 
 impl RunningLink {
@@ -385,7 +391,7 @@ fn https_port(secure: impl Iterator<Item = SocketAddr>) -> Option<u16> {
 /// The addresses that speak TLS.
 fn secure(ports: &[Port]) -> impl Iterator<Item = SocketAddr> {
     let secure = ports.iter().filter(|port| port.listen.speaks_tls());
-    secure.filter_map(|port| port.socket().local_addr().ok())
+    secure.filter_map(Port::address)
 }
 
 fn open_routes(settings: &Settings, before: &OpenRoutes) -> Result<OpenRoutes, CommandError> {

@@ -33,9 +33,12 @@ use shortline_command::CommandError;
 use shortline_daemon::file::{self, Place, Source};
 use shortline_daemon::given::{Given, ValueError, count};
 use shortline_daemon::keys::Overlay;
+use shortline_daemon::sockets::Address;
 
-const LISTEN_DEFAULT: SocketAddr =
-    SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::UNSPECIFIED), 8080);
+const LISTEN_DEFAULT: Address = Address::Tcp(SocketAddr::new(
+    std::net::IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+    8080,
+));
 /// hyper's parser needs 8 KiB.
 const HEADER_BYTES: RangeInclusive<usize> = 8 << 10..=1 << 20;
 /// A thousand shares for one address. Beyond that, weights say more.
@@ -158,6 +161,12 @@ fn resolve_listen(args: &Args, in_file: Vec<Listen>) -> Result<Vec<Listen>, Stri
                 listen.address
             ));
         }
+        if listen.mode.is_some() && listen.address.tcp().is_some() {
+            return Err(format!(
+                "listen {}: mode: is for a socket in the file system: give address = \"unix:/PATH\", or leave it out",
+                listen.address
+            ));
+        }
         if listen.proxy_from.as_ref().is_some_and(Vec::is_empty) {
             return Err(format!(
                 "listen {}: proxy-from: is empty: name the proxies' networks, such as [\"10.0.0.0/8\"], or leave it out",
@@ -188,13 +197,11 @@ fn resolve_listen(args: &Args, in_file: Vec<Listen>) -> Result<Vec<Listen>, Stri
         [] => &[LISTEN_DEFAULT],
         addresses => addresses,
     };
-    let with_flags = addresses.iter().map(|&address| Listen {
-        address,
+    let with_flags = addresses.iter().map(|address| Listen {
         tls: is_auto.then_some(true),
         tls_cert: args.tls_cert.clone(),
         tls_key: args.tls_key.clone(),
-        proxy_from: None,
-        http3: None,
+        ..Listen::at(address.clone())
     });
     Ok(with_flags.collect())
 }
@@ -202,12 +209,8 @@ fn resolve_listen(args: &Args, in_file: Vec<Listen>) -> Result<Vec<Listen>, Stri
 /// The ports of HTTPS and HTTP, where authorities look.
 fn listen_of_auto() -> Vec<Listen> {
     let at = |port: u16, tls: bool| Listen {
-        address: SocketAddr::from((Ipv4Addr::UNSPECIFIED, port)),
         tls: Some(tls),
-        tls_cert: None,
-        tls_key: None,
-        proxy_from: None,
-        http3: None,
+        ..Listen::at(Address::Tcp((Ipv4Addr::UNSPECIFIED, port).into()))
     };
     vec![at(443, true), at(80, false)]
 }

@@ -71,7 +71,8 @@ fn rate(settings: &Settings) -> String {
 fn stated_by_the_interface(settings: &Settings) -> Option<String> {
     let named = settings.link.device.clone();
     let device = named.or_else(|| {
-        let mut addresses = settings.listen.iter().map(|listen| listen.address.ip());
+        let addresses = settings.listen.iter();
+        let mut addresses = addresses.filter_map(|listen| Some(listen.address.tcp()?.ip()));
         addresses.find_map(Device::name_of)
     })?;
     let shaper = shaper_of(&device)?;

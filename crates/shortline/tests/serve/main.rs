@@ -55,3 +55,4 @@ mod sites;
 mod spans;
 mod systemd;
 mod tls;
+mod unix_sockets;

@@ -17,7 +17,13 @@ pub fn resolve(by_flag: bool, listen: &mut [Listen], mode: LinkMode) -> Result<(
                 "{place}: http3: needs TLS: add tls = true, or tls-cert and tls-key"
             ));
         }
-        let may = listen.speaks_tls() && listen.proxy_from.is_none();
+        let is_udp = listen.address.tcp().is_some();
+        if asked == Some(true) && !is_udp {
+            return Err(format!(
+                "{place}: http3: a socket in the file system has no UDP port: leave it out"
+            ));
+        }
+        let may = is_udp && listen.speaks_tls() && listen.proxy_from.is_none();
         if asked == Some(true) && !may {
             return Err(format!(
                 "{place}: http3: who connects over UDP is not announced by a proxy: leave out http3 or proxy-from"

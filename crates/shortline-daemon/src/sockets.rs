@@ -30,7 +30,7 @@ pub enum Address {
 /// A text that is no address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is no address to listen on: give ADDRESS:PORT, such as 127.0.0.1:6432, or unix:/PATH"
+    "`{0}` is no address to listen on: give ADDRESS:PORT, such as 127.0.0.1:8080, or unix:/PATH"
 )]
 pub struct AddressError(String);
 

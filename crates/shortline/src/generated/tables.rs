@@ -34,7 +34,7 @@ pub(super) fn of_configuration(program: &Command) -> BTreeMap<String, String> {
     // Only the file has these.
     let listen = keys::<Listen>()
         .into_iter()
-        .filter(|key| !["tls", "proxy-from"].contains(key));
+        .filter(|key| !["mode", "tls", "proxy-from"].contains(key));
     let listen = listen.map(|key| format!("`{key}`"));
     let keys_of_listen = listen.chain([(); 3].map(|()| String::new())).collect();
     let mut admin = rows::<AdminOptions>("admin.");

@@ -136,6 +136,7 @@ complete -c shortline -n "__fish_shortline_using_subcommand load" -l out -d 'Wri
 complete -c shortline -n "__fish_shortline_using_subcommand load" -l abort-after -d 'Give up a try after this time' -r
 complete -c shortline -n "__fish_shortline_using_subcommand load" -l retries -d 'Retry an abandoned request up to this many times' -r
 complete -c shortline -n "__fish_shortline_using_subcommand load" -l requests-per-connection -d 'Requests per connection. An idle connection with requests left is used before a new one is opened [default: 1, with --http2 no limit]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand load" -l accept-encoding -d 'Take responses in these codings (Accept-Encoding), such as `zstd, br, gzip`. Sizes are then those of the coded bodies' -r
 complete -c shortline -n "__fish_shortline_using_subcommand load" -l connections -d 'HTTP/2 connections that share the streams. More are opened only when each has as many streams as the server allows [default: 6]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand load" -l source -d 'Connect from these addresses of this machine, equally or by shares (10.0.0.1=3,10.0.0.2). They share no connections' -r
 complete -c shortline -n "__fish_shortline_using_subcommand load" -l part -d 'Make only part K of N of the requests, or be only that part of the users. N such processes together make them all' -r

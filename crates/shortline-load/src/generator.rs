@@ -39,6 +39,7 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::HeaderValue;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use shortline_tls::TlsError;
 use thiserror::Error;
@@ -105,6 +106,8 @@ pub struct LoadOptions {
     pub protocol: Protocol,
     /// Which certificates are trusted; an `https` target needs it.
     pub trust: Option<Trust>,
+    /// The codings that requests take (`Accept-Encoding`). Default: none.
+    pub accept_encoding: Option<HeaderValue>,
     /// Requests a connection serves before it is closed. Default: 1 on HTTP/1.1, no limit
     /// on HTTP/2.
     pub requests_per_connection: Option<NonZeroU32>,
@@ -138,6 +141,7 @@ impl LoadOptions {
             speed: 1.0,
             protocol: Protocol::Http1,
             trust: None,
+            accept_encoding: None,
             requests_per_connection: None,
             connections: NonZeroUsize::new(6).expect("invariant: 6 is not 0"),
             sources: Vec::new(),

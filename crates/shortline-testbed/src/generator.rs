@@ -177,6 +177,9 @@ fn arguments(
     if let Some(requests) = load.requests_per_connection {
         add("--requests-per-connection", requests.to_string());
     }
+    if let Some(codings) = server.source.codings() {
+        add("--accept-encoding", codings.to_owned());
+    }
     if let Some(sources) = &load.sources {
         add("--source", sources.clone());
     }

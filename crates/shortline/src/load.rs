@@ -11,6 +11,7 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use http::HeaderValue;
 use shortline_load::generator::{
     self, LoadError, LoadOptions, LoadReport, Part, Protocol, SourceAddress, Target, Trust, Work,
 };
@@ -59,6 +60,10 @@ pub struct Args {
     /// opened [default: 1, with --http2 no limit]
     #[arg(long, value_name = "N")]
     requests_per_connection: Option<NonZeroU32>,
+
+    /// Take responses in these codings (Accept-Encoding), such as `zstd, br, gzip`. Sizes are then those of the coded bodies
+    #[arg(long, value_name = "CODINGS")]
+    accept_encoding: Option<HeaderValue>,
 
     /// Speak HTTP/2: by prior knowledge, over TLS by ALPN
     #[arg(long)]
@@ -177,6 +182,7 @@ fn options(args: &Args, target: Target, work: Work) -> LoadOptions {
             Some(file) => Some(Trust::Ca(file.clone())),
             None => args.tls_insecure.then_some(Trust::Anyone),
         },
+        accept_encoding: args.accept_encoding.clone(),
         requests_per_connection: args.requests_per_connection,
         connections: args.connections.unwrap_or(defaults.connections),
         sources: args.source_addresses.clone(),

@@ -18,6 +18,7 @@ mod course;
 mod neighbour;
 mod site;
 mod study;
+mod warm_up;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -36,7 +37,7 @@ use crate::study::course::Neighbour;
 use crate::study::figures::with_per_request;
 use crate::study::kept::{Carried, samples_file, seed_folder, whole_file};
 use crate::study::plan::{Plan, write_json};
-use crate::study::point::{Arrivals, Point};
+use crate::study::point::{Arrivals, Point, Through};
 use shortline_testbed::Place;
 use shortline_testbed::Testbed;
 use shortline_testbed::bed::native::SERVER_ADDRESS;
@@ -89,7 +90,7 @@ fn run(testbed: &Testbed, plan: &Plan) -> Result<(), LabError> {
                 point,
                 seed: *seed,
                 folder: &folder,
-                root: &site.root,
+                site: &site,
             };
             let asked = run.prepare(plan, &site)?;
             for (server, version) in &compared {
@@ -106,7 +107,7 @@ struct Run<'a> {
     point: &'a Point,
     seed: u64,
     folder: &'a Path,
-    root: &'a Path,
+    site: &'a Site,
 }
 
 impl Run<'_> {
@@ -197,6 +198,10 @@ impl Run<'_> {
         let behind = behind::start(through, self.testbed, &server_setup)?;
         server_setup.source = behind.source(through);
         let mut running = Running::start(self.testbed, server, &server_setup)?;
+        if matches!(through, Through::Compressed | Through::Kept) {
+            let (client, files) = (meter.client_place(), &self.site.files);
+            warm_up::run(self.testbed, &client, &server_setup, self.point, files)?;
+        }
         let records = self.folder.join(format!("{server}.csv"));
         let trace = self.trace();
         let load = LoadSetup {
@@ -310,7 +315,7 @@ impl Run<'_> {
             place,
             address: address.into(),
             port,
-            root: self.root.into(),
+            root: self.site.root.clone(),
             rate: Some(self.point.rate),
             speech: self.point.setup.speech,
             uplink_loopback: self.point.setup.loopback,

@@ -114,6 +114,10 @@ pub enum Through {
     Files,
     /// The same, as one of several sites, found by its name.
     Site,
+    /// Texts that are compressed on the fly, and as long as the files when they are.
+    Compressed,
+    /// A server behind a route, whose responses are kept.
+    Kept,
     /// A server behind a route, by HTTP/1.1.
     Route,
     /// The same by HTTP/2.

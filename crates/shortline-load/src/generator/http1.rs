@@ -14,7 +14,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{CONNECTION, HOST};
+use http::header::{ACCEPT_ENCODING, CONNECTION, HOST};
 use http::{HeaderValue, Request, StatusCode};
 use http_body_util::{BodyExt, Empty};
 use hyper::body::Incoming;
@@ -35,6 +35,7 @@ type Body = Empty<Bytes>;
 pub(super) struct Http1 {
     connector: Arc<Connector>,
     authority: HeaderValue,
+    accept_encoding: Option<HeaderValue>,
     uses_max: NonZeroU32,
     /// At most as many as requests were ever in flight, because a new connection is opened only
     /// when none is idle.
@@ -54,11 +55,13 @@ impl Http1 {
     pub(super) fn new(
         connector: Arc<Connector>,
         authority: HeaderValue,
+        accept_encoding: Option<HeaderValue>,
         uses_max: NonZeroU32,
     ) -> Self {
         Self {
             connector,
             authority,
+            accept_encoding,
             uses_max,
             idle: Mutex::default(),
         }
@@ -154,6 +157,9 @@ impl Http1 {
             .expect("invariant: a trace's paths are request targets");
         let headers = request.headers_mut();
         headers.insert(HOST, self.authority.clone());
+        if let Some(codings) = &self.accept_encoding {
+            headers.insert(ACCEPT_ENCODING, codings.clone());
+        }
         if last {
             headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }

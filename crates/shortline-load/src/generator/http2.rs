@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use bytes::Bytes;
 use h2::client::{self, SendRequest};
+use http::header::{ACCEPT_ENCODING, HeaderValue};
 use http::{Request, StatusCode, Version};
 use parking_lot::Mutex;
 use tokio::sync::OnceCell;
@@ -32,6 +33,7 @@ pub(super) struct Http2 {
     connector: Arc<Connector>,
     /// Scheme and authority.
     origin: String,
+    accept_encoding: Option<HeaderValue>,
     connections: NonZeroUsize,
     uses_max: u32,
     open: Mutex<Vec<Arc<Connection>>>,
@@ -59,12 +61,14 @@ impl Http2 {
     pub(super) fn new(
         connector: Arc<Connector>,
         origin: String,
+        accept_encoding: Option<HeaderValue>,
         connections: NonZeroUsize,
         uses_max: Option<NonZeroU32>,
     ) -> Self {
         Self {
             connector,
             origin,
+            accept_encoding,
             connections,
             uses_max: uses_max.map_or(u32::MAX, NonZeroU32::get),
             open: Mutex::default(),
@@ -198,6 +202,11 @@ impl Http2 {
             .parse()
             .expect("invariant: a trace's paths are request targets");
         *request.version_mut() = Version::HTTP_2;
+        if let Some(codings) = &self.accept_encoding {
+            request
+                .headers_mut()
+                .insert(ACCEPT_ENCODING, codings.clone());
+        }
         request
     }
 }

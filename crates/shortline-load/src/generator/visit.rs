@@ -39,6 +39,7 @@ pub(super) struct ClientSetup {
     /// The sources' shares; none where the system chooses the address.
     shares: Vec<f64>,
     target: Target,
+    accept_encoding: Option<HeaderValue>,
     protocol: Protocol,
     requests_per_connection: Option<NonZeroU32>,
     connections: NonZeroUsize,
@@ -123,6 +124,7 @@ impl ClientSetup {
             connectors,
             shares: options.sources.iter().map(|source| source.share).collect(),
             target: options.target.clone(),
+            accept_encoding: options.accept_encoding.clone(),
             protocol: options.protocol,
             requests_per_connection: options.requests_per_connection,
             connections: match options.work {
@@ -149,16 +151,17 @@ impl ClientSetup {
     pub(super) fn client(&self, source: usize) -> Client {
         let connector = Arc::clone(&self.connectors[source]);
         let uses_max = self.requests_per_connection;
+        let codings = self.accept_encoding.clone();
         match self.protocol {
             Protocol::Http1 => {
                 let host = HeaderValue::from_str(self.target.authority())
                     .expect("invariant: an authority is printable ASCII");
                 let uses_max = uses_max.unwrap_or(NonZeroU32::MIN);
-                Client::Http1(Arc::new(Http1::new(connector, host, uses_max)))
+                Client::Http1(Arc::new(Http1::new(connector, host, codings, uses_max)))
             }
             Protocol::Http2 => {
                 let origin = self.target.to_string();
-                let http2 = Http2::new(connector, origin, self.connections, uses_max);
+                let http2 = Http2::new(connector, origin, codings, self.connections, uses_max);
                 Client::Http2(Arc::new(http2))
             }
         }

@@ -14,6 +14,8 @@ use thiserror::Error;
 use super::surge::References;
 
 const CHUNK_BYTES: usize = 64 * 1024;
+/// Files from this size on are coded.
+const CODED_BYTES_MIN: u64 = 1024;
 
 /// One file of a site.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,6 +104,36 @@ impl SiteFiles {
         }
         Ok(())
     }
+
+    /// Writes a text for every file under `root`, with `.txt` behind its path, that is in a coding about as long as the file:
+    /// `coded_bytes` says how long. Returns the texts with that length. A short file's text has the file's length, because nothing so
+    /// short is coded.
+    ///
+    /// # Errors
+    /// [`SiteError`] names the file that could not be written.
+    pub fn write_texts(
+        &self,
+        root: &Path,
+        coded_bytes: impl Fn(&[u8]) -> io::Result<u64>,
+    ) -> Result<Self, SiteError> {
+        let mut files = Vec::with_capacity(self.files.len());
+        for (place, file) in self.files.iter().enumerate() {
+            let name = format!("{}.txt", file.path);
+            let path = root.join(name.trim_start_matches('/'));
+            let text = text(place as u64, file.bytes);
+            let is_coded = file.bytes >= CODED_BYTES_MIN;
+            let written = write_text(&path, &text).and_then(|()| match is_coded {
+                true => coded_bytes(&text),
+                false => Ok(text.len() as u64),
+            });
+            let bytes = written.map_err(|source| SiteError { path, source })?;
+            files.push(SiteFile { path: name, bytes });
+        }
+        Ok(Self {
+            files,
+            shares: self.shares.clone(),
+        })
+    }
 }
 
 /// Picks the files of a site, by their place in it.
@@ -121,6 +153,27 @@ impl Picker {
             Self::Popular(references) => references.next(rng),
         }
     }
+}
+
+/// Hexadecimal digits: a coding makes a byte of two. As long as the file where that is too short for one.
+fn text(seed: u64, bytes: u64) -> Vec<u8> {
+    let digits_each = if bytes < CODED_BYTES_MIN { 1 } else { 2 };
+    let mut random = vec![0; bytes as usize];
+    ChaCha8Rng::seed_from_u64(seed).fill_bytes(&mut random);
+    let digits = random.iter().flat_map(|byte| {
+        let digit = |four: u8| b"0123456789abcdef"[usize::from(four)];
+        [digit(byte >> 4), digit(byte & 15)]
+            .into_iter()
+            .take(digits_each)
+    });
+    digits.collect()
+}
+
+fn write_text(path: &Path, text: &[u8]) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    fs::write(path, text)
 }
 
 fn write_file(path: &Path, seed: u64, bytes: u64) -> io::Result<()> {
@@ -213,5 +266,27 @@ mod tests {
         fs::write(dir.path().join("a"), b"a file where a folder must go").unwrap();
         let error = site().write_site(dir.path()).unwrap_err().to_string();
         assert!(error.contains("a/b.bin: cannot write the site"), "{error}");
+    }
+
+    #[test]
+    fn texts_have_the_length_of_their_coding() {
+        let dir = tempfile::tempdir().unwrap();
+        let files = SiteFiles::new(vec![
+            SiteFile {
+                path: "/a".into(),
+                bytes: 1000,
+            },
+            SiteFile {
+                path: "/b/c".into(),
+                bytes: 5000,
+            },
+        ]);
+        let half = |text: &[u8]| Ok(text.len() as u64 / 2);
+        let texts = files.write_texts(dir.path(), half).unwrap();
+        let lengths: Vec<_> = texts.files().iter().map(|file| file.bytes).collect();
+        assert_eq!(lengths, [1000, 5000]);
+        let text = fs::read(dir.path().join("b/c.txt")).unwrap();
+        assert_eq!(text.len(), 10_000);
+        assert!(text.iter().all(u8::is_ascii_hexdigit));
     }
 }

@@ -2,6 +2,9 @@
 
 use std::path::Path;
 
+/// Room for all of a study's responses, so that none is made or fetched anew.
+const KEPT: &str = "1GiB";
+
 /// Where our server has its responses from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Source {
@@ -10,8 +13,12 @@ pub enum Source {
     Files,
     /// The same, as a site that is found by its name.
     Site,
+    /// The same, texts that it compresses on the fly, as the generator asks.
+    Texts,
     /// A server that gets all requests: the URL of a route.
     Backend(String),
+    /// The same, of which it keeps all responses.
+    Kept(String),
     /// PHP-FPM at this socket, which sends the files by the program in this folder.
     Php {
         /// The path of the socket.
@@ -30,6 +37,11 @@ impl Source {
             Self::Site => Some(format!(
                 "[[site]]\nnames = [\"{host}\"]\nroot = \"{root}\"\n[[site]]\nnames = [\"other.example\"]\nroot = \"{root}\"\n"
             )),
+            Self::Texts => Some(format!("[cache]\nsize-max = \"{KEPT}\"\n")),
+            Self::Kept(url) => Some(format!(
+                "[[route]]\npath = \"/\"\nupstream = [\"{url}\"]\n[route.cache]\nsize-max = \"{KEPT}\"\n\
+                 response-size-max = \"{KEPT}\"\ndefault-time = \"1h\"\n"
+            )),
             Self::Backend(url) => {
                 Some(format!("[[route]]\npath = \"/\"\nupstream = [\"{url}\"]\n"))
             }
@@ -38,6 +50,11 @@ impl Source {
                  variables = {{ SITE = \"{root}\" }}\n"
             )),
         }
+    }
+
+    /// The codings that requests take.
+    pub fn codings(&self) -> Option<&'static str> {
+        (*self == Self::Texts).then_some("zstd")
     }
 
     /// Whether the folder of files is named by a flag.

@@ -53,8 +53,8 @@ pub enum Behind {
 /// It is not installed, or does not start.
 pub fn start(through: Through, testbed: &Testbed, ours: &ServerSetup) -> Result<Behind, LabError> {
     match through {
-        Through::Files | Through::Site => Ok(Behind::Nothing),
-        Through::Route | Through::RouteHttp2 => start_server(testbed, ours),
+        Through::Files | Through::Site | Through::Compressed => Ok(Behind::Nothing),
+        Through::Kept | Through::Route | Through::RouteHttp2 => start_server(testbed, ours),
         Through::Php => start_php(testbed, &ours.place, true),
         Through::PhpUnknown => start_php(testbed, &ours.place, false),
     }
@@ -65,7 +65,11 @@ impl Behind {
     pub fn source(&self, through: Through) -> Source {
         match self {
             Self::Nothing if through == Through::Site => Source::Site,
+            Self::Nothing if through == Through::Compressed => Source::Texts,
             Self::Nothing => Source::Files,
+            Self::Server { address, .. } if through == Through::Kept => {
+                Source::Kept(address.to_string())
+            }
             Self::Server { address, .. } if through == Through::RouteHttp2 => {
                 Source::Backend(format!("h2c://{address}"))
             }

@@ -1,24 +1,20 @@
-//! A live page in a real browser.
+//! Pages in a real browser.
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::process::Server;
 
-/// The page's document after its script has run for some seconds of its own time.
+/// The live page's document after its script has run for some seconds of its own time.
 pub fn document(server: &Server) -> Option<String> {
-    let address = format!("http://{}/", server.admin.unwrap());
+    document_at(&format!("http://{}/", server.admin.unwrap()))
+}
+
+/// The same of any page.
+pub fn document_at(page: &str) -> Option<String> {
     let profile = tempfile::tempdir().unwrap();
-    let mut command = Command::new("chromium");
-    command
-        .args([
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--virtual-time-budget=4000",
-        ])
-        .arg(format!("--user-data-dir={}", profile.path().display()))
-        .args(["--dump-dom", &address])
-        .stderr(Stdio::null());
+    let mut command = chromium(profile.path());
+    command.args(["--dump-dom", page]);
     let output = match command.output() {
         Ok(output) => output,
         Err(error) => {
@@ -27,6 +23,22 @@ pub fn document(server: &Server) -> Option<String> {
         }
     };
     Some(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// A browser without a window, with this folder for its profile.
+pub fn chromium(profile: &Path) -> Command {
+    let mut command = Command::new("chromium");
+    command
+        .args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--hide-scrollbars",
+            "--virtual-time-budget=4000",
+        ])
+        .arg(format!("--user-data-dir={}", profile.display()))
+        .stderr(Stdio::null());
+    command
 }
 
 /// The text of the element with that id.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use crate::client::{connect, exchange, get};
+use crate::client::{connect, exchange, get, read_one};
 use crate::process::{PATIENCE, PROGRAM, Server, Site, wait_for};
 
 /// An application that gives every request that answer, and none where it is empty.
@@ -242,4 +242,23 @@ fn an_admin_address_open_to_every_network_is_warned_about() {
     assert!(server.said.iter().any(warned), "{:?}", server.said);
     let private = Server::start(&site, &[]);
     assert!(!private.said.iter().any(warned), "{:?}", private.said);
+}
+
+#[test]
+fn a_502_for_a_request_whose_body_was_not_read_says_that_the_connection_closes() {
+    let site = Site::new();
+    let server = proxy(&site, &[nobody()], "");
+    let ask = |length: usize| {
+        let mut stream = connect(server.address());
+        let head = format!("POST /api HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n");
+        stream.write_all(head.as_bytes()).unwrap();
+        read_one(&mut stream)
+    };
+    let told = ask(10_000);
+    assert_eq!(
+        (told.status, told.field("connection")),
+        (502, Some("close"))
+    );
+    let told = ask(0);
+    assert_eq!((told.status, told.field("connection")), (502, None));
 }

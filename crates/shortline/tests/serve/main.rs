@@ -37,6 +37,7 @@ mod order;
 mod page;
 mod pebble;
 mod php;
+mod pictures;
 mod process;
 mod responder;
 mod response_cache;

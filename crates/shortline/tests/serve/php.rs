@@ -17,14 +17,15 @@ use crate::tls;
 const PROCESSES: usize = 3;
 
 /// PHP-FPM with the programs of `tests/serve/php`; killed when the test lets go of it.
-struct Fpm {
-    site: Site,
+pub struct Fpm {
+    /// Its programs.
+    pub site: Site,
     master: Child,
 }
 
 impl Fpm {
     /// `None`, with a line that says so, if there is no PHP-FPM.
-    fn start() -> Option<Self> {
+    pub fn start() -> Option<Self> {
         let Some(program) = program() else {
             eprintln!("skipped: no php-fpm; scripts/setup installs it");
             return None;
@@ -77,7 +78,8 @@ impl Fpm {
         self.serve_with("", route, fastcgi)
     }
 
-    fn serve_with(&self, before: &str, route: &str, fastcgi: &str) -> Server {
+    /// The same, with more keys before them.
+    pub fn serve_with(&self, before: &str, route: &str, fastcgi: &str) -> Server {
         let text = format!(
             "[[listen]]\naddress = \"127.0.0.1:0\"\n[admin]\naddress = \"127.0.0.1:0\"\n{before}\n[site]\nroot = \"{}\"\n\
              [[route]]\npath = \"/\"\nupstream = [\"fastcgi://{}\"]\n{route}\n[route.fastcgi]\n{fastcgi}\n",
@@ -201,7 +203,7 @@ fn programs_files_and_pretty_addresses_of_a_site() {
     );
     assert_eq!(
         at("/style.css"),
-        (200, "body { color: black }\n".to_owned())
+        (200, "body { color: canvastext }\n".to_owned())
     );
     assert_eq!(at("/admin/").1, "admin of /admin/index.php at the top\n");
     assert_eq!(

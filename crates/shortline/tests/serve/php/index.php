@@ -9,6 +9,15 @@ switch ($place[0]) {
     case 'hello':
         echo 'hello ', htmlspecialchars(urldecode($place[1])), ', page ', $_GET['page'] ?? '1', "\n";
         break;
+    case 'page':
+        echo '<!doctype html><html lang="en"><meta charset="utf-8">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            '<meta name="color-scheme" content="light dark"><title>A page</title>',
+            '<link rel="icon" href="data:,"><link rel="stylesheet" href="/style.css">',
+            '<h1 id="hello">hello ', htmlspecialchars(urldecode($place[1])), ', page ', (int) ($_GET['page'] ?? 1), '</h1>',
+            '<p id="styled"></p><script>document.getElementById("styled").textContent =',
+            ' document.styleSheets[0].cssRules.length > 0 ? "styled" : "plain";</script>', "\n";
+        break;
     case 'form':
         echo 'you are ', htmlspecialchars($_POST['name']), "\n";
         break;

@@ -48,6 +48,8 @@ pub trait World {
     fn run_blocking(&self, work: Box<dyn FnOnce() + Send>);
     /// The outcome of reading a file, for a reader that may wait or not.
     fn disk_read(&self, may_wait: bool) -> DiskRead;
+    /// A random number.
+    fn random(&self) -> u64;
 }
 
 thread_local! {
@@ -87,6 +89,11 @@ pub(crate) fn here<T>(ask: impl FnOnce(&dyn World) -> T) -> Option<T> {
     }
     let world = WORLD.with(|place| place.borrow().clone());
     world.map(|world| ask(&*world))
+}
+
+/// A random number of the world, the same each time; `None` in the real one.
+pub fn random() -> Option<u64> {
+    here(|world| world.random())
 }
 
 /// Connects to a port of a simulated host; `None` in the real world.

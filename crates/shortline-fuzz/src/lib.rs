@@ -14,6 +14,7 @@ mod authority;
 mod chunks;
 mod config;
 mod dns;
+mod exchanges;
 mod fastcgi;
 mod forwarded;
 mod guards;
@@ -49,6 +50,7 @@ pub const TARGETS: &[(&str, Entry)] = &[
     ("fastcgi", fastcgi::records),
     ("forwarded", forwarded::field),
     ("kept_head", kept::head),
+    ("kept", exchanges::exchange),
     ("log_format", log_lines::format),
     ("mysql", mysql::mysql),
     ("ocsp", ocsp::answer),

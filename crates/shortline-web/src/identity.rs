@@ -17,6 +17,7 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use http::{HeaderMap, HeaderName, HeaderValue};
+use shortline_base::world;
 
 use crate::trace_context::{Sampling, TRACEPARENT, TRACESTATE, TraceParent};
 
@@ -145,6 +146,9 @@ impl fmt::Display for RequestId {
 
 /// 128 bits that nobody can foresee and that do not come again: a count, hashed with a random key.
 fn random() -> u128 {
+    if let (Some(high), Some(low)) = (world::random(), world::random()) {
+        return u128::from(high) << 64 | u128::from(low);
+    }
     static KEYS: LazyLock<(RandomState, RandomState)> = LazyLock::new(Default::default);
     let count = next_count();
     let half = |key: &RandomState| u128::from(key.hash_one(count));

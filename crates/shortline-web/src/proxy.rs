@@ -155,6 +155,7 @@ pub async fn ask(
     let method = head.method.clone();
     let upgrade = head::upgrade_asked(&head);
     let body = RequestBody::new(body, &head, &held, &upstream.options)?;
+    trail.uploads(body.upload());
     let mut body = match upstream.options.speak_fastcgi() {
         true => measured(body, upstream).await?,
         false => body,

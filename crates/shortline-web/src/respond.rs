@@ -5,6 +5,7 @@ mod cached;
 mod decide;
 mod limits;
 
+use std::fmt::Display;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
@@ -267,6 +268,18 @@ fn framing(
                 },
         },
     }
+}
+
+/// The answer to a malformed request. Nothing after it can be trusted to be a request.
+fn refusal(status: StatusCode, head: &Parts, why: &dyn Display) -> Plan {
+    closing(Plan::explained(status, &head.method, why))
+}
+
+/// An answer after which the connection closes.
+fn closing(mut plan: Plan) -> Plan {
+    let close = HeaderValue::from_static("close");
+    plan.headers.insert(header::CONNECTION, close);
+    plan
 }
 
 #[cfg(test)]

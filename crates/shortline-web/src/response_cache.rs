@@ -274,13 +274,18 @@ impl ResponseCache {
         self.flights.turn(asked.name())
     }
 
-    /// Keeps a response in memory, in place of an older one here and there.
-    pub fn keep(&self, asked: &Sought, names: Arc<[HeaderName]>, stored: Arc<Stored>) {
+    /// How often something was purged. What a backend was asked for before that is not kept.
+    pub fn purges(&self) -> u64 {
+        self.store.purges()
+    }
+
+    /// Keeps a response in memory, in place of an older one here and there, if nothing was purged since the backend was asked.
+    pub fn keep(&self, asked: &Sought, names: Arc<[HeaderName]>, stored: Arc<Stored>, purges: u64) {
         let variant = asked.variant(&names);
         self.folder
             .iter()
             .for_each(|folder| folder.forget(&variant));
-        self.store.put(asked.name(), names, variant, stored);
+        self.store.put(asked.name(), names, variant, stored, purges);
     }
 
     /// A response comes to the folder alone, in place of an older one.
@@ -318,6 +323,7 @@ impl ResponseCache {
         stored: &Stored,
         confirmed: &HeaderMap,
         now: SystemTime,
+        purges: u64,
     ) -> Option<Arc<Stored>> {
         let (status, headers) = stored.renewed(confirmed);
         let (terms, names) = Terms::of(status, &headers, &self.options, now)?;
@@ -333,10 +339,13 @@ impl ResponseCache {
             Body::Memory(_) => None,
             Body::File(_) => Some(Arc::clone(&renewed)),
         };
+        if self.purges() != purges {
+            return Some(renewed);
+        }
         match is_open {
             None => self
                 .store
-                .put(asked.name(), names, variant, Arc::clone(&renewed)),
+                .put(asked.name(), names, variant, Arc::clone(&renewed), purges),
             Some(_) => self.store.leave(asked.name(), names, &variant),
         }
         self.folder
@@ -369,6 +378,12 @@ impl ResponseCache {
         };
         counter.fetch_add(1, Ordering::Relaxed);
         counts.hit_bytes.fetch_add(body_bytes, Ordering::Relaxed);
+    }
+
+    /// Fetches under way, and bytes of responses that are being recorded.
+    pub fn under_way(&self) -> (usize, usize) {
+        let recording_bytes = self.recording_bytes.load(Ordering::Relaxed);
+        (self.flights.under_way(), recording_bytes)
     }
 
     /// Its state now.

@@ -139,6 +139,13 @@ impl Server {
         );
     }
 
+    /// The same of a proxy that announces its client.
+    pub fn take_announced(&self, halves: Halves, peer: IpAddr, local: IpAddr) {
+        let ends = (SocketAddr::new(peer, 0), SocketAddr::new(local, 0));
+        let announcing = Announcing::begin(&self.shared);
+        tokio::spawn(take_announced(announcing, 0, halves, ends, None));
+    }
+
     /// Enforces the time limits until it is dropped. [`Server::run`] does so by itself.
     pub async fn keep_limits(&self) {
         sweep(&self.shared).await;
@@ -315,7 +322,13 @@ impl Taker {
             }
             Some(true) => {
                 let announcing = Announcing::begin(&self.shared);
-                tokio::spawn(take_announced(announcing, self.worker, socket, ends, tls));
+                tokio::spawn(take_announced(
+                    announcing,
+                    self.worker,
+                    socket.into(),
+                    ends,
+                    tls,
+                ));
             }
             None => self.shared.refuse_stranger(peer),
         }
@@ -349,17 +362,17 @@ impl Drop for Announcing {
 async fn take_announced(
     announcing: Announcing,
     worker: usize,
-    mut socket: Incoming,
+    mut halves: Halves,
     ends: Ends,
     tls: Option<Arc<rustls::ServerConfig>>,
 ) {
     let shared = &announcing.0;
     let time_max = shared.active().limits.header_time_max;
-    match tokio::time::timeout(time_max, proxy_header::read(&mut socket)).await {
+    match tokio::time::timeout(time_max, proxy_header::read(&mut halves.receiving)).await {
         Ok(Ok(announced)) => {
             let told = announced.map_or(ends, |announced| (announced.client, announced.proxy));
             let arrival = Arrival::new(ends, told, tls.is_some());
-            take(shared, worker, socket.into(), arrival, tls);
+            take(shared, worker, halves, arrival, tls);
         }
         Ok(Err(error)) => shared.count_connection_error(&error),
         Err(_elapsed) => {

@@ -1,16 +1,19 @@
 //! Clients. They ask, read the answer in their own manner, and check every byte of it.
 
+mod body;
 mod http1;
 mod http2;
 mod taking;
 
 use std::sync::Arc;
 
-use crate::arena::Arena;
-use crate::content::Checked;
+use shortline_web::proxy_header::{Version, announcement};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::arena::{Arena, announced_ends};
 use crate::network::End;
 use crate::requests::Requests;
-use crate::scenario::{Ask, ClientPlan, FILES, Manner, What};
+use crate::scenario::{Announced, Ask, ClientPlan, Manner, What};
 use crate::verdict::Fault;
 use crate::{backend, content};
 
@@ -20,7 +23,14 @@ const PATIENCE_NS: u64 = 30_000_000_000;
 /// One client's life.
 pub async fn live(arena: Arc<Arena>, index: usize, plan: ClientPlan) {
     arena.world.sleep(plan.begins_ns).await;
-    let end = arena.connect(index, &plan).await;
+    let mut end = arena.connect(index, &plan).await;
+    announce(&plan, &mut end).await;
+    if plan.announced == Announced::Halfway {
+        // It says no more, and waits for the server to close.
+        let mut answer = Vec::new();
+        let _ = end.read_to_end(&mut answer).await;
+        return;
+    }
     let asking = async {
         if plan.http2 {
             http2::ask(&arena.requests, index, &plan, end).await;
@@ -40,19 +50,17 @@ pub async fn live(arena: Arc<Arena>, index: usize, plan: ClientPlan) {
     }
 }
 
-/// What a response's body should be, by its status. `None`: its bytes are not known.
-fn expected(ask: &Ask, status: u16) -> Option<Checked> {
-    let file = |file: usize| file as u64;
-    match (ask.what, status) {
-        (What::File(at), 200) => Some(Checked::new(file(at), 0, FILES[at])),
-        (What::Head(_), _) => Some(Checked::new(0, 0, 0)),
-        (What::Range(at, first, last), 206) => Some(Checked::new(file(at), first, last + 1)),
-        (What::Range(at, ..), 200) => Some(Checked::new(file(at), 0, FILES[at])),
-        (What::Relayed { bytes, .. }, 200) => {
-            Some(Checked::new(backend::RELAYED_KEY + bytes, 0, bytes))
-        }
-        _ => None,
-    }
+/// Sends what a proxy says before anything else.
+async fn announce(plan: &ClientPlan, end: &mut End) {
+    let whole = |version| announcement(version, Some(announced_ends(plan)));
+    let bytes = match plan.announced {
+        Announced::No => return,
+        Announced::By(version) => whole(version),
+        Announced::Wrongly => b"PROXY TCP4 198.51.100.7\r\n".to_vec(),
+        Announced::Halfway => whole(Version::Two)[..20].to_vec(),
+    };
+    // The server may have gone.
+    let _ = end.write_all(&bytes).await;
 }
 
 /// The request's body.
@@ -82,19 +90,29 @@ fn range(ask: &Ask) -> Option<String> {
     }
 }
 
-/// Checks bytes of a body and reports what is wrong with them.
-fn look(requests: &Requests, whose: &str, body: Option<&mut Checked>, bytes: &[u8]) -> Option<()> {
-    let Some(body) = body else {
-        return Some(());
-    };
-    if let Err(what) = body.take(bytes) {
+/// The fields of a request that say who asks for what.
+fn fields(index: usize, ask: &Ask) -> Vec<(&'static str, String)> {
+    let mut fields = vec![
+        (backend::NUMBER_FIELD, ask.number.to_string()),
+        (backend::WHO_FIELD, index.to_string()),
+    ];
+    fields.extend(
+        ask.codings
+            .map(|codings| ("accept-encoding", codings.to_owned())),
+    );
+    fields.extend(range(ask).map(|range| ("range", range)));
+    fields
+}
+
+/// Reports what is wrong with a response.
+fn sound<T>(requests: &Requests, whose: &str, looked: Result<T, String>) -> Option<T> {
+    let report = |what| {
         requests.world.report(Fault::Wrong {
             whose: whose.to_owned(),
             what,
         });
-        return None;
-    }
-    Some(())
+    };
+    looked.map_err(report).ok()
 }
 
 /// A description of a request for people.

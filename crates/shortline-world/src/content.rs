@@ -27,10 +27,38 @@ pub fn piece(key: u64, offset: u64, length: usize) -> Vec<u8> {
     bytes
 }
 
+/// What a body consists of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// The bytes of [`piece`] for this key.
+    Bytes(u64),
+    /// The same in hexadecimal digits, which compress to half.
+    Text(u64),
+    /// Always this byte, which compresses to nothing.
+    Same(u8),
+}
+
+impl Content {
+    /// `length` bytes from `offset` on.
+    pub fn piece(self, offset: u64, length: usize) -> Vec<u8> {
+        match self {
+            Self::Bytes(key) => piece(key, offset, length),
+            Self::Text(key) => {
+                let skipped = (offset % 2) as usize;
+                let bytes = piece(key, offset / 2, (skipped + length).div_ceil(2));
+                let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+                let digits = digits.map(|digit| b"0123456789abcdef"[usize::from(digit)]);
+                digits.skip(skipped).take(length).collect()
+            }
+            Self::Same(byte) => vec![byte; length],
+        }
+    }
+}
+
 /// Checks a body against the expected content.
 #[derive(Clone, Debug)]
 pub struct Checked {
-    key: u64,
+    content: Content,
     /// The position of the next byte.
     at: u64,
     /// Where it ends.
@@ -40,8 +68,13 @@ pub struct Checked {
 impl Checked {
     /// The bytes `first..end` of the content named `key`.
     pub fn new(key: u64, first: u64, end: u64) -> Self {
+        Self::of(Content::Bytes(key), first, end)
+    }
+
+    /// The bytes `first..end` of this content.
+    pub fn of(content: Content, first: u64, end: u64) -> Self {
         Self {
-            key,
+            content,
             at: first,
             end,
         }
@@ -53,7 +86,7 @@ impl Checked {
     /// What is wrong with them.
     pub fn take(&mut self, bytes: &[u8]) -> Result<(), String> {
         let room = self.missing().min(bytes.len() as u64) as usize;
-        let wanted = piece(self.key, self.at, room);
+        let wanted = self.content.piece(self.at, room);
         let differs = bytes
             .iter()
             .zip(&wanted)
@@ -94,6 +127,12 @@ mod tests {
                 at += length;
             }
             prop_assert_eq!(checked.missing(), 600 - at as u64);
+        }
+
+        #[test]
+        fn pieces_of_a_text_are_parts_of_it(key: u64, first in 0..200_usize, length in 0..200_usize) {
+            let text = Content::Text(key);
+            prop_assert_eq!(&text.piece(0, 400)[first..first + length], &text.piece(first as u64, length)[..]);
         }
 
         #[test]

@@ -73,6 +73,10 @@ impl shortline_base::world::World for Machine {
         })
     }
 
+    fn random(&self) -> u64 {
+        self.world.draw(|random| random.random())
+    }
+
     fn run_blocking(&self, work: Box<dyn FnOnce() + Send>) {
         let takes_ns = self
             .world

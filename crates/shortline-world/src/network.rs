@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 
 use crate::world::World;
 
-pub use halves::{End, server_halves};
+pub use halves::{End, reset_by_backend, server_halves};
 use pipe::Pipe;
 
 /// Ethernet, IP and TCP headers of a packet.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
 
+use crate::backend::Knowledge;
 use crate::scenario::Ask;
 use crate::verdict::Outcome;
 use crate::world::World;
@@ -23,16 +24,23 @@ pub struct RequestState {
 pub struct Requests {
     /// Time.
     pub world: Arc<World>,
+    knows: Knowledge,
     asked: Mutex<HashMap<u64, RequestState>>,
 }
 
 impl Requests {
     /// Starts without requests.
-    pub fn new(world: &Arc<World>) -> Self {
+    pub fn new(world: &Arc<World>, knows: Knowledge) -> Self {
         Self {
             world: Arc::clone(world),
+            knows,
             asked: Mutex::default(),
         }
+    }
+
+    /// The version of what may be kept, now.
+    pub fn version(&self) -> u64 {
+        self.knows.version(self.world.now_ns())
     }
 
     /// All requests made so far.

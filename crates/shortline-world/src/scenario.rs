@@ -1,4 +1,9 @@
 //! What a seed draws: a link, a network, a disk, clients and their requests.
+//!
+//! Half of the worlds have what a plain server has: files, and backends of HTTP/1.1. The others have some of what a site
+//! may have besides ([`Features`]).
+
+mod ask;
 
 use std::fmt;
 
@@ -8,8 +13,11 @@ use rand_chacha::ChaCha8Rng;
 use shortline_link::{LinkConfig, LinkMode};
 use shortline_sched::units::Rate;
 use shortline_sched::{Policy, Urgency};
+use shortline_web::proxy_header::Version;
 
 use crate::network::Path;
+
+pub use ask::{Answer, Ask, BOMB_BYTES, Behind, Host, KeptKind, What};
 
 const MS: u64 = 1_000_000;
 
@@ -19,6 +27,14 @@ pub const FILES: [u64; 9] = [0, 1, 511, 1448, 9_000, 30_000, 65_536, 100_000, 15
 pub const KEPT_BYTES_MAX: u64 = 65_536;
 /// The file that is cut short while it is sent, if one is.
 pub const CUT_FILE: usize = 8;
+/// Sizes of the site's texts, which are compressed on the fly, in bytes.
+pub const TEXTS: [u64; 3] = [2_000, 40_000, 130_000];
+/// The text that is cut short, if one is.
+pub const CUT_TEXT: usize = 2;
+/// The longest body of a request, in bytes.
+pub const UPLOAD_BYTES_MAX: usize = 100_000;
+/// Files of the second site: the first of [`FILES`].
+pub const FILES_OF_SECOND: usize = 6;
 
 /// Everything that a seed draws.
 #[derive(Clone, Debug)]
@@ -45,6 +61,69 @@ pub struct Scenario {
     pub cut_ns: Option<u64>,
     /// When the server is told to finish.
     pub drain_ns: Option<u64>,
+    /// When the content of responses that are kept changes, and they are purged.
+    pub purge_ns: Option<u64>,
+}
+
+/// What a world has besides files and backends of HTTP/1.1.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Features {
+    /// Backends that speak HTTP/2, or are said to.
+    pub http2: bool,
+    /// Backends that speak FastCGI.
+    pub fastcgi: bool,
+    /// Responses that are kept.
+    pub kept: bool,
+    /// Texts, and clients that take them compressed.
+    pub texts: bool,
+    /// A second site.
+    pub sites: bool,
+    /// Clients behind a proxy that announces them.
+    pub announced: bool,
+}
+
+impl Scenario {
+    /// Whether a backend resets connections of HTTP/2, on which several requests are.
+    pub fn ends_connections(&self) -> bool {
+        let mut asks = self.clients.iter().flat_map(|client| &client.asks);
+        asks.any(|ask| ask.what.ends_connection())
+    }
+
+    /// How many requests are for backends.
+    pub fn relayed(&self) -> usize {
+        let asks = self.clients.iter().flat_map(|client| &client.asks);
+        asks.filter(|ask| ask.what.is_relayed()).count()
+    }
+}
+
+impl Features {
+    fn draw(random: &mut ChaCha8Rng) -> Self {
+        if random.random_bool(0.5) {
+            return Self::default();
+        }
+        let mut has = || random.random_bool(0.4);
+        Self {
+            http2: has(),
+            fastcgi: has(),
+            kept: has(),
+            texts: has(),
+            sites: has(),
+            announced: has(),
+        }
+    }
+}
+
+/// How a client's connection begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Announced {
+    /// It is the client's own.
+    No,
+    /// A proxy's, which says who the client is.
+    By(Version),
+    /// A proxy's that says something else.
+    Wrongly,
+    /// A proxy's that stops in the middle of saying it.
+    Halfway,
 }
 
 /// The properties of the disk.
@@ -86,6 +165,15 @@ pub struct ClientPlan {
     pub pipelines: bool,
     /// HTTP/2: the window of a stream.
     pub stream_window_bytes: u32,
+    /// Who says what its address is.
+    pub announced: Announced,
+}
+
+impl ClientPlan {
+    /// Whether the server cannot know whose the connection is.
+    pub fn is_nobodys(&self) -> bool {
+        matches!(self.announced, Announced::Wrongly | Announced::Halfway)
+    }
 }
 
 /// How a client behaves.
@@ -114,118 +202,6 @@ pub enum Manner {
     Babbles,
 }
 
-/// One request.
-#[derive(Clone, Debug)]
-pub struct Ask {
-    /// Its number in the run.
-    pub number: u64,
-    /// What it asks for.
-    pub what: What,
-    /// How long the client waits before it asks, in nanoseconds.
-    pub think_ns: u64,
-}
-
-/// What a request asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
-    /// A file, whole.
-    File(usize),
-    /// A file's head.
-    Head(usize),
-    /// The bytes `first..=last` of a file.
-    Range(usize, u64, u64),
-    /// A path that does not exist.
-    Nothing,
-    /// A response from a backend.
-    Relayed {
-        /// Bytes of its body.
-        bytes: u64,
-        /// How the backend answers.
-        answer: Answer,
-        /// Bytes of the request's body.
-        upload_bytes: u64,
-    },
-}
-
-/// How a backend answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
-    /// With a length.
-    Length,
-    /// In chunks.
-    Chunks,
-    /// Delimited by closing the connection.
-    Close,
-    /// With a length or in chunks, broken off halfway.
-    BreaksOff {
-        /// In chunks.
-        chunks: bool,
-        /// With a reset.
-        resets: bool,
-    },
-    /// After a long silence.
-    Late,
-    /// Never.
-    Never,
-}
-
-impl Answer {
-    /// Its name in a target.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Length => "length",
-            Self::Chunks => "chunks",
-            Self::Close => "close",
-            Self::BreaksOff {
-                chunks: false,
-                resets: false,
-            } => "ends-early",
-            Self::BreaksOff {
-                chunks: true,
-                resets: false,
-            } => "ends-early-in-chunks",
-            Self::BreaksOff {
-                chunks: false,
-                resets: true,
-            } => "resets",
-            Self::BreaksOff {
-                chunks: true,
-                resets: true,
-            } => "resets-in-chunks",
-            Self::Late => "late",
-            Self::Never => "never",
-        }
-    }
-}
-
-impl What {
-    /// The request's target.
-    pub fn target(self, number: u64) -> String {
-        match self {
-            Self::File(file) | Self::Head(file) | Self::Range(file, ..) => {
-                format!("/f{file}?{number}")
-            }
-            Self::Nothing => format!("/nothing?{number}"),
-            Self::Relayed { bytes, answer, .. } => {
-                format!("/app/{bytes}/{}?{number}", answer.name())
-            }
-        }
-    }
-
-    /// Whether the response cannot be complete.
-    pub fn breaks(self) -> bool {
-        match self {
-            Self::Relayed { bytes, answer, .. } => match answer {
-                Answer::Never => true,
-                // If the head says that the body is empty, nothing is missing.
-                Answer::BreaksOff { chunks, .. } => chunks || bytes > 0,
-                _ => false,
-            },
-            _ => false,
-        }
-    }
-}
-
 impl Scenario {
     /// Draws a scenario.
     pub fn draw(random: &mut ChaCha8Rng) -> Self {
@@ -233,13 +209,14 @@ impl Scenario {
             .choose(random)
             .expect("there are some");
         let link = link(random, uplink_bps);
+        let features = Features::draw(random);
         let clients = random.random_range(1..=8);
         let mut number = 0;
         let slow = random.random_range(0..=2) == 0;
         let lossy = random.random_range(0..=2) == 0;
         let sound = random.random_bool(0.5);
         let mut clients: Vec<_> = (0..clients)
-            .map(|_| client(random, &mut number, (slow, lossy, sound)))
+            .map(|_| client(random, &mut number, features, (slow, lossy, sound)))
             .collect();
         if random.random_bool(0.08) {
             let newcomers = random.random_range(20..60);
@@ -274,6 +251,7 @@ impl Scenario {
                 .map(|at_ns| (at_ns, random.random_range(1_000_000..50_000_000))),
             cut_ns: some(random, 0.15),
             drain_ns: some(random, 0.1),
+            purge_ns: some(random, if features.kept { 0.6 } else { 0.0 }),
         }
     }
 }
@@ -315,6 +293,7 @@ fn link(random: &mut ChaCha8Rng, uplink_bps: u64) -> LinkConfig {
 fn client(
     random: &mut ChaCha8Rng,
     number: &mut u64,
+    features: Features,
     (slow, lossy, sound): (bool, bool, bool),
 ) -> ClientPlan {
     let asks = random.random_range(1..=6);
@@ -342,27 +321,39 @@ fn client(
         } else {
             manner(random)
         },
-        asks: (0..asks).map(|_| ask(random, number)).collect(),
+        asks: (0..asks)
+            .map(|_| Ask::draw(random, number, features))
+            .collect(),
         pipelines: random.random_bool(0.15),
         stream_window_bytes: *[700, 16_384, 65_535, 1 << 20]
             .choose(random)
             .expect("there are some"),
+        announced: if features.announced {
+            announced(random)
+        } else {
+            Announced::No
+        },
+    }
+}
+
+fn announced(random: &mut ChaCha8Rng) -> Announced {
+    match random.random_range(0..10) {
+        0 => Announced::Wrongly,
+        1 => Announced::Halfway,
+        2..6 => Announced::By(Version::One),
+        _ => Announced::By(Version::Two),
     }
 }
 
 /// One of many connections of one address, each with one request.
 fn newcomer(random: &mut ChaCha8Rng, number: &mut u64) -> ClientPlan {
     let sound = random.random_bool(0.8);
-    let plan = client(random, number, (false, false, sound));
+    let plan = client(random, number, Features::default(), (false, false, sound));
     let file = random.random_range(1..5);
     ClientPlan {
         address: 200,
         http2: false,
-        asks: vec![Ask {
-            number: *number,
-            what: What::File(file),
-            think_ns: 0,
-        }],
+        asks: vec![Ask::of_file(*number, file)],
         ..plan
     }
 }
@@ -381,57 +372,6 @@ fn manner(random: &mut ChaCha8Rng) -> Manner {
         9 => Manner::Vanishes(after),
         10 => Manner::HalfCloses(after),
         _ => Manner::Babbles,
-    }
-}
-
-fn ask(random: &mut ChaCha8Rng, number: &mut u64) -> Ask {
-    *number += 1;
-    let file = random.random_range(0..FILES.len());
-    let what = match random.random_range(0..20) {
-        0..9 => What::File(file),
-        9 => What::Head(file),
-        10 | 11 if FILES[file] > 1 => {
-            let first = random.random_range(0..FILES[file] - 1);
-            What::Range(file, first, random.random_range(first..FILES[file]))
-        }
-        12 => What::Nothing,
-        _ => relayed(random),
-    };
-    Ask {
-        number: *number,
-        what,
-        think_ns: match random.random_range(0..4) {
-            0 => random.random_range(0..1500 * MS),
-            _ => random.random_range(0..5 * MS),
-        },
-    }
-}
-
-fn relayed(random: &mut ChaCha8Rng) -> What {
-    let answer = match random.random_range(0..16) {
-        0..5 => Answer::Length,
-        5..10 => Answer::Chunks,
-        10 | 11 => Answer::Close,
-        12 => Answer::BreaksOff {
-            chunks: false,
-            resets: random.random_bool(0.5),
-        },
-        13 => Answer::BreaksOff {
-            chunks: true,
-            resets: random.random_bool(0.5),
-        },
-        14 => Answer::Late,
-        _ => Answer::Never,
-    };
-    What::Relayed {
-        bytes: *[0, 1, 1000, 20_000, 120_000]
-            .choose(random)
-            .expect("there are some"),
-        answer,
-        upload_bytes: match random.random_range(0..4) {
-            0 => random.random_range(1..100_000),
-            _ => 0,
-        },
     }
 }
 
@@ -454,11 +394,15 @@ impl fmt::Display for Scenario {
             odd.count(),
             self.disk.misses,
         )?;
+        if self.disk.failures > 0.0 {
+            write!(formatter, ", failures {}", self.disk.failures)?;
+        }
         for (what, at_ns) in [
             ("reload", self.reload_ns),
             ("other rate", self.change.map(|(at_ns, _)| at_ns)),
             ("file cut", self.cut_ns),
             ("drain", self.drain_ns),
+            ("purge", self.purge_ns),
         ] {
             if let Some(at_ns) = at_ns {
                 write!(formatter, ", {what} at {} ms", at_ns / MS)?;

@@ -1,6 +1,7 @@
 //! How a request ends, and the faults that can be found.
 
 use std::fmt;
+use std::net::IpAddr;
 
 /// How a request ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,6 +55,13 @@ pub enum Fault {
         /// How often.
         times: usize,
     },
+    /// A request was counted as another client's.
+    Mistaken {
+        /// The request's target.
+        whose: String,
+        /// The other's address.
+        other: IpAddr,
+    },
     /// A backend received a different request than was sent.
     Upload {
         /// The request's target.
@@ -89,6 +97,9 @@ impl fmt::Display for Fault {
             Self::Leaked { what } => write!(formatter, "left when all have gone: {what}"),
             Self::Counted { whose, times } => {
                 write!(formatter, "{whose}: ended {times} times by the access log")
+            }
+            Self::Mistaken { whose, other } => {
+                write!(formatter, "{whose}: taken for one of {other}")
             }
             Self::Upload { whose, what } => write!(formatter, "{whose}: the backend got {what}"),
             Self::Spins => formatter.write_str("it goes on and on, and no time passes"),

@@ -13,6 +13,7 @@ use shortline_base::clock::now_ns;
 
 use super::error::{ProxyError, with_sources};
 use super::pool::Backend;
+use super::upload::Upload;
 use super::upstream::Upstream;
 use crate::identity::Identity;
 use crate::log::BackendRecord;
@@ -29,6 +30,8 @@ pub struct Trail {
     connected: Option<Duration>,
     /// When the head of an answer came.
     head_ns: Option<u64>,
+    /// The request's body, once it goes to a backend.
+    upload: Option<Arc<Upload>>,
 }
 
 /// Who was asked.
@@ -75,7 +78,18 @@ impl Trail {
             turned_to: None,
             connected: None,
             head_ns: None,
+            upload: None,
         }
+    }
+
+    /// Notes that this body goes to a backend.
+    pub(super) fn uploads(&mut self, upload: &Arc<Upload>) {
+        self.upload = Some(Arc::clone(upload));
+    }
+
+    /// Whether something of the request's body was left unread. Then no other request can follow on an HTTP/1.1 connection.
+    pub fn leaves_body(&self) -> bool {
+        self.upload.as_ref().is_some_and(|upload| !upload.is_read())
     }
 
     /// Notes that it was admitted or refused.

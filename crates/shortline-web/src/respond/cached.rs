@@ -272,12 +272,15 @@ impl Request {
         if let Some(stored) = &stale {
             stored.terms.ask_whether_it_holds(&mut sent.headers, now);
         }
+        let purges = self.cache.purges();
         let recorder = Recorder::new(&self.cache, self.asked.clone(), flight.clone());
         let (asks, route) = (self.asks.clone(), &self.route);
         let asking = ask_backend(&self.connection, asks, route, (sent, body), Some(recorder));
-        let Answer { answer, at_backend } = asking.await;
+        let Answer {
+            answer, at_backend, ..
+        } = asking.await;
         let at_backend = Some(at_backend);
-        let decided = self.made_of(answer, stale, head).await;
+        let decided = self.made_of(answer, stale, head, purges).await;
         Decided {
             at_backend,
             ..decided
@@ -290,6 +293,7 @@ impl Request {
         answer: Result<Proxied, ProxyError>,
         stale: Option<Arc<Stored>>,
         head: Parts,
+        purges: u64,
     ) -> Decided {
         let proxied = match answer {
             Ok(proxied) => proxied,
@@ -299,7 +303,7 @@ impl Request {
         match stale {
             Some(stored) if proxied.status == StatusCode::NOT_MODIFIED => {
                 match stored.terms.is_confirmed_by(&proxied.headers, now) {
-                    true => self.renewed(&stored, &proxied.headers, &head, now),
+                    true => self.renewed(&stored, &proxied.headers, &head, now, purges),
                     // Of something else that was here before.
                     false => self.pass(head, Received::none()).await,
                 }
@@ -337,8 +341,11 @@ impl Request {
         confirmed: &http::HeaderMap,
         head: &Parts,
         now: SystemTime,
+        purges: u64,
     ) -> Decided {
-        let renewed = self.cache.renew(&self.asked, stored, confirmed, now);
+        let renewed = self
+            .cache
+            .renew(&self.asked, stored, confirmed, now, purges);
         let stored = renewed.as_ref().unwrap_or(stored);
         let status = "Shortline; fwd=stale; fwd-status=304";
         answered(&self.cache, Outcome::Miss, stored, head, now, status)

@@ -1,15 +1,14 @@
 //! What the response to a request is: a file, a backend's answer, or what a rule or an error says.
 
-use std::fmt::Display;
 use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
-use http::header::{self, HeaderValue};
+use http::header;
 use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode, Uri};
 use shortline_tls::ClientIdentity;
 
-use super::{Tunnel, cached, limits, target};
+use super::{Tunnel, cached, closing, limits, refusal, target};
 use crate::compress::{self, Compress, Passing};
 use crate::context::Connection;
 use crate::files::{Plan, PlanBody, RequestHead};
@@ -278,6 +277,8 @@ pub struct Answer {
     pub answer: Result<Proxied, ProxyError>,
     /// The backend's part.
     pub at_backend: AtBackend,
+    /// Whether something of the request's body was left unread.
+    leaves_body: bool,
 }
 
 /// Asks a backend of `route`. A response that may be kept is by `recorder`.
@@ -308,6 +309,7 @@ pub async fn ask_backend(
     }
     Answer {
         answer,
+        leaves_body: trail.leaves_body(),
         at_backend: trail.at_backend(ends),
     }
 }
@@ -317,6 +319,8 @@ impl Answer {
     pub fn decided(self, route: &Route, method: &Method) -> Decided {
         let decided = match self.answer {
             Ok(proxied) => Decided::proxied(proxied, route),
+            // hyper closes without a word.
+            Err(error) if self.leaves_body => closing(error.plan(method)).into(),
             Err(error) => error.plan(method).into(),
         };
         Decided {
@@ -489,12 +493,4 @@ fn without_files(head: &Parts) -> Plan {
         };
     }
     Plan::text(StatusCode::NOT_FOUND, &head.method)
-}
-
-/// The answer to a malformed request. Nothing after it can be trusted to be a request.
-fn refusal(status: StatusCode, head: &Parts, why: &dyn Display) -> Plan {
-    let mut plan = Plan::explained(status, &head.method, why);
-    let close = HeaderValue::from_static("close");
-    plan.headers.insert(header::CONNECTION, close);
-    plan
 }

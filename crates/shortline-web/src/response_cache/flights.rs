@@ -41,6 +41,11 @@ impl Flights {
             _landing: sender,
         })
     }
+
+    /// How many there are.
+    pub fn under_way(&self) -> usize {
+        self.0.lock().len()
+    }
 }
 
 impl Drop for Flight {

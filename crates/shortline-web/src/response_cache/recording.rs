@@ -23,6 +23,7 @@ pub struct Recorder {
     cache: Arc<ResponseCache>,
     asked: Sought,
     flight: Option<Arc<Flight>>,
+    purges: u64,
 }
 
 /// A response whose head has come.
@@ -34,6 +35,7 @@ pub struct Recording {
     head: (StatusCode, HeaderMap),
     terms: Terms,
     names: Arc<[HeaderName]>,
+    purges: u64,
     /// What is kept in memory. `None`: it is too much.
     pieces: Option<Vec<Bytes>>,
     /// Bytes of `pieces`.
@@ -43,12 +45,13 @@ pub struct Recording {
 }
 
 impl Recorder {
-    /// Keeps the response to a request, if it may be kept.
+    /// Keeps the response to a request that is about to be made, if it may be kept.
     pub fn new(cache: &Arc<ResponseCache>, asked: Sought, flight: Option<Arc<Flight>>) -> Self {
         Self {
             cache: Arc::clone(cache),
             asked,
             flight,
+            purges: cache.purges(),
         }
     }
 
@@ -90,6 +93,7 @@ impl Recorder {
             head: (status, headers),
             terms,
             names,
+            purges: self.purges,
             pieces: in_memory.then(Vec::new),
             bytes: 0,
             writing,
@@ -141,6 +145,9 @@ impl Recording {
 
     /// The body has all come.
     pub fn finish(mut self) {
+        if self.cache.purges() != self.purges {
+            return;
+        }
         let (status, headers) = std::mem::take(&mut self.head);
         let body = self
             .pieces
@@ -159,12 +166,18 @@ impl Recording {
                     body,
                     terms,
                 };
-                self.cache.keep(&self.asked, names, Arc::new(stored));
+                let stored = Arc::new(stored);
+                self.cache.keep(&self.asked, names, stored, self.purges);
             }
             None => self.cache.leave(&self.asked, names),
         }
         if let (Some(folder), Some(writing)) = (&self.cache.folder, self.writing.take()) {
+            let variant = head.variant.clone();
             folder.finish(writing, head, self.flight.take());
+            // A purge in between may not have met it.
+            if self.cache.purges() != self.purges {
+                folder.forget(&variant);
+            }
         }
     }
 
@@ -200,5 +213,49 @@ impl Drop for Recording {
     fn drop(&mut self) {
         self.abort();
         self.release();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use http::Request;
+    use http::header::HeaderValue;
+
+    use super::*;
+    use crate::response_cache::{Found, ResponseCacheOptions};
+
+    #[test]
+    fn what_was_asked_for_before_a_purge_is_not_kept_behind_it() {
+        let cache = ResponseCache::new(ResponseCacheOptions::default());
+        let request = Request::builder().uri("/x").header("host", "a");
+        let head = request.body(()).unwrap().into_parts().0;
+        let asked = Sought::of(&head, false, "/x", false).unwrap();
+        let mut headers = HeaderMap::new();
+        let fresh = HeaderValue::from_static("max-age=60");
+        headers.insert(header::CACHE_CONTROL, fresh);
+        let recording = || {
+            let recorder = Recorder::new(&cache, asked.clone(), None);
+            recorder.begin(StatusCode::OK, &headers, None).unwrap()
+        };
+        let is_kept = || {
+            let found = cache.find(&asked, shortline_base::clock::date());
+            matches!(found, Found::Fresh(_))
+        };
+        let before = recording();
+        cache.purge("http://a/x", false);
+        before.finish();
+        assert!(!is_kept());
+        recording().finish();
+        assert!(is_kept());
+        // A confirmation of it comes too late as well.
+        let purges = cache.purges();
+        let Found::Fresh(stored) = cache.find(&asked, shortline_base::clock::date()) else {
+            panic!("it is kept")
+        };
+        cache.purge("http://a/", true);
+        let now = shortline_base::clock::date();
+        cache.renew(&asked, &stored, &headers, now, purges);
+        assert!(!is_kept());
     }
 }

@@ -5,6 +5,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
 use bytes::Bytes;
@@ -67,6 +68,8 @@ pub enum Known {
 pub struct Store {
     names: Cache<Box<str>, Known, Bytewise>,
     responses: Cache<String, Arc<Stored>, Bytewise>,
+    /// How often something was forgotten.
+    purges: AtomicU64,
 }
 
 /// Weighs by bytes.
@@ -100,6 +103,7 @@ impl Store {
         Self {
             names: Cache::with_weighter(RESPONSES, of_names, Bytewise),
             responses: Cache::with_weighter(RESPONSES, bytes_max - of_names, Bytewise),
+            purges: AtomicU64::new(0),
         }
     }
 
@@ -113,10 +117,30 @@ impl Store {
         self.responses.get(variant)
     }
 
-    /// Keeps a response.
-    pub fn put(&self, name: &str, names: Arc<[HeaderName]>, variant: String, stored: Arc<Stored>) {
+    /// How often something was forgotten.
+    pub fn purges(&self) -> u64 {
+        self.purges.load(Ordering::SeqCst)
+    }
+
+    /// Keeps a response to a request that was made when something had been forgotten that often: none from before a purge stays
+    /// behind it.
+    pub fn put(
+        &self,
+        name: &str,
+        names: Arc<[HeaderName]>,
+        variant: String,
+        stored: Arc<Stored>,
+        purges: u64,
+    ) {
+        if self.purges() != purges {
+            return;
+        }
         self.names.insert(name.into(), Known::Varies(names));
-        self.responses.insert(variant, stored);
+        self.responses.insert(variant.clone(), stored);
+        // A purge in between may not have met it.
+        if self.purges() != purges {
+            self.responses.remove(&variant);
+        }
     }
 
     /// Keeps a response whose name is known elsewhere.
@@ -137,6 +161,8 @@ impl Store {
 
     /// Forgets all that are meant. Returns the variants of their responses.
     pub fn purge(&self, is_meant: impl Fn(&str) -> bool) -> HashSet<Arc<str>> {
+        // Before it looks, so that nothing older comes after it has.
+        self.purges.fetch_add(1, Ordering::SeqCst);
         self.names.retain(|name, _| !is_meant(name));
         let variants = self.responses.iter().map(|(variant, _)| variant);
         let purged = variants
@@ -238,7 +264,7 @@ mod tests {
         let store = Store::new(1 << 20);
         for at in 0..1000 {
             let (stored, names) = stored(10_000);
-            store.put(&format!("/{at}"), names, format!("/{at}"), stored);
+            store.put(&format!("/{at}"), names, format!("/{at}"), stored, 0);
             assert!(store.size().1 <= 1 << 20);
         }
         assert!(store.size().0 > 50);
@@ -253,7 +279,7 @@ mod tests {
             ("http://a/xy", "http://a/xy"),
         ] {
             let (stored, names) = stored(1);
-            store.put(name, names, variant.to_owned(), stored);
+            store.put(name, names, variant.to_owned(), stored, 0);
         }
         let is_meant = |key: &str| key == "http://a/x" || key.starts_with("http://a/x\n");
         assert_eq!(store.purge(is_meant).len(), 2);

@@ -4,8 +4,8 @@ use std::io;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::{Taken, expected, look, method, range, upload, whose};
-use crate::content::Checked;
+use super::body::{Body, HeadFields};
+use super::{Taken, fields, method, sound, upload, whose};
 use crate::network::End;
 use crate::requests::Requests;
 use crate::scenario::{Ask, ClientPlan, Manner};
@@ -34,9 +34,10 @@ pub async fn ask(requests: &Requests, index: usize, plan: &ClientPlan, end: End)
         let _ = client.stream.read_to_end(&mut answer).await;
         return;
     }
+    let begun_at_version = requests.version();
     if plan.pipelines {
         for ask in &plan.asks {
-            if client.send(ask).await.is_err() {
+            if client.send(index, ask).await.is_err() {
                 return;
             }
         }
@@ -46,7 +47,11 @@ pub async fn ask(requests: &Requests, index: usize, plan: &ClientPlan, end: End)
             requests.world.sleep(ask.think_ns).await;
         }
         requests.asks(index, ask);
-        let outcome = client.exchange(index, ask, !plan.pipelines).await;
+        let version = match plan.pipelines {
+            true => begun_at_version,
+            false => requests.version(),
+        };
+        let outcome = client.exchange(index, ask, version, !plan.pipelines).await;
         let (outcome, goes_on) = match outcome {
             Ok(outcome) => outcome,
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {
@@ -70,22 +75,23 @@ struct Http1<'a> {
 
 /// What the head of a response says.
 struct Head {
-    status: u16,
+    told: HeadFields,
     length: Option<u64>,
     chunked: bool,
     closes: bool,
 }
 
 impl Http1<'_> {
-    async fn send(&mut self, ask: &Ask) -> io::Result<()> {
+    async fn send(&mut self, index: usize, ask: &Ask) -> io::Result<()> {
         let body = upload(ask);
         let mut head = format!(
-            "{} {} HTTP/1.1\r\nHost: h\r\n",
+            "{} {} HTTP/1.1\r\nHost: {}\r\n",
             method(ask),
-            ask.what.target(ask.number)
+            ask.what.target(ask.number),
+            ask.host.name()
         );
-        if let Some(range) = range(ask) {
-            head += &format!("Range: {range}\r\n");
+        for (name, value) in fields(index, ask) {
+            head += &format!("{name}: {value}\r\n");
         }
         if !body.is_empty() {
             head += &format!("Content-Length: {}\r\n", body.len());
@@ -101,32 +107,33 @@ impl Http1<'_> {
         &mut self,
         index: usize,
         ask: &Ask,
+        version: u64,
         sends: bool,
     ) -> io::Result<(Outcome, bool)> {
         if sends {
             // A server may answer and close before it has a whole body.
-            let _ = self.send(ask).await;
+            let _ = self.send(index, ask).await;
         }
         let head = self.head().await?;
-        self.requests.headed(ask, head.status);
+        let status = head.told.status;
+        self.requests.headed(ask, status);
         let whose = whose(index, ask);
-        let mut body = expected(ask, head.status);
-        let has_body = method(ask) != "HEAD" && !matches!(head.status, 204 | 304);
+        let body = Body::of(ask, index as u64, version, &head.told);
+        let mut body = sound(self.requests, &whose, body).ok_or(io::ErrorKind::InvalidData)?;
+        let has_body = method(ask) != "HEAD" && !matches!(status, 204 | 304);
         match (has_body, head.chunked, head.length) {
             (false, ..) => {}
-            (true, true, _) => self.chunks(&whose, body.as_mut()).await?,
-            (true, false, Some(length)) => self.bytes(&whose, body.as_mut(), length).await?,
+            (true, true, _) => self.chunks(&whose, &mut body).await?,
+            (true, false, Some(length)) => self.bytes(&whose, &mut body, length).await?,
             (true, false, None) => {
                 return Ok((Outcome::Broken("no length".to_owned()), false));
             }
         }
-        if let Some(body) = &body
-            && body.missing() > 0
-        {
-            let missing = body.missing();
-            return Ok((Outcome::Broken(format!("{missing} bytes less")), false));
+        let missing = sound(self.requests, &whose, body.finish());
+        match missing.ok_or(io::ErrorKind::InvalidData)? {
+            0 => Ok((Outcome::Whole(status), !head.closes)),
+            missing => Ok((Outcome::Broken(format!("{missing} bytes less")), false)),
         }
-        Ok((Outcome::Whole(head.status), !head.closes))
     }
 
     async fn fill(&mut self) -> io::Result<()> {
@@ -154,7 +161,10 @@ impl Http1<'_> {
             let status = self.line().await?;
             let status = status.split(' ').nth(1).and_then(|code| code.parse().ok());
             let mut head = Head {
-                status: status.ok_or(io::ErrorKind::InvalidData)?,
+                told: HeadFields {
+                    status: status.ok_or(io::ErrorKind::InvalidData)?,
+                    ..HeadFields::default()
+                },
                 length: None,
                 chunked: false,
                 closes: false,
@@ -168,21 +178,21 @@ impl Http1<'_> {
                     Some(("content-length", length)) => head.length = length.parse().ok(),
                     Some(("transfer-encoding", "chunked")) => head.chunked = true,
                     Some(("connection", "close")) => head.closes = true,
+                    Some(("content-encoding", coding)) => {
+                        head.told.coding = Some(coding.to_owned())
+                    }
+                    Some(("etag", tag)) => head.told.tag = Some(tag.to_owned()),
+                    Some(("x-site", site)) => head.told.site = Some(site.to_owned()),
                     _ => {}
                 }
             }
-            if head.status >= 200 {
+            if head.told.status >= 200 {
                 return Ok(head);
             }
         }
     }
 
-    async fn bytes(
-        &mut self,
-        whose: &str,
-        mut body: Option<&mut Checked>,
-        length: u64,
-    ) -> io::Result<()> {
+    async fn bytes(&mut self, whose: &str, body: &mut Body, length: u64) -> io::Result<()> {
         let mut left = length;
         while left > 0 {
             if self.read.is_empty() {
@@ -190,14 +200,13 @@ impl Http1<'_> {
             }
             let here = (self.read.len() as u64).min(left) as usize;
             let bytes: Vec<u8> = self.read.drain(..here).collect();
-            look(self.requests, whose, body.as_deref_mut(), &bytes)
-                .ok_or(io::ErrorKind::InvalidData)?;
+            sound(self.requests, whose, body.take(&bytes)).ok_or(io::ErrorKind::InvalidData)?;
             left -= here as u64;
         }
         Ok(())
     }
 
-    async fn chunks(&mut self, whose: &str, mut body: Option<&mut Checked>) -> io::Result<()> {
+    async fn chunks(&mut self, whose: &str, body: &mut Body) -> io::Result<()> {
         loop {
             let length = self.line().await?;
             let length = u64::from_str_radix(length.trim(), 16).map_err(io::Error::other)?;
@@ -205,7 +214,7 @@ impl Http1<'_> {
                 while !self.line().await?.is_empty() {}
                 return Ok(());
             }
-            self.bytes(whose, body.as_deref_mut(), length).await?;
+            self.bytes(whose, body, length).await?;
             if !self.line().await?.is_empty() {
                 return Err(io::ErrorKind::InvalidData.into());
             }

@@ -3,10 +3,11 @@
 use bytes::Bytes;
 use h2::client::{self, SendRequest};
 use h2::{Reason, RecvStream};
-use http::Request;
+use http::{Request, Response};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::{Taken, expected, look, method, range, upload, whose};
+use super::body::{Body, HeadFields};
+use super::{Taken, fields, method, sound, upload, whose};
 use crate::network::End;
 use crate::requests::Requests;
 use crate::scenario::{Ask, ClientPlan, Manner};
@@ -84,30 +85,35 @@ async fn exchange(
     sender: SendRequest<Bytes>,
 ) -> Result<Outcome, h2::Error> {
     let mut sender = sender.ready().await?;
-    let target = format!("http://h{}", ask.what.target(ask.number));
+    let version = requests.version();
+    let target = format!("http://{}{}", ask.host.name(), ask.what.target(ask.number));
     let mut request = Request::builder().method(method(ask)).uri(target);
-    if let Some(range) = range(ask) {
-        request = request.header("range", range);
+    for (name, value) in fields(index, ask) {
+        request = request.header(name, value);
     }
-    let body = upload(ask);
+    let uploaded = upload(ask);
     let Ok(request) = request.body(()) else {
         return Ok(Outcome::Broken("no request".to_owned()));
     };
-    let (response, mut uploading) = sender.send_request(request, body.is_empty())?;
-    if !body.is_empty() {
-        uploading.send_data(body.into(), true)?;
+    let (response, mut uploading) = sender.send_request(request, uploaded.is_empty())?;
+    if !uploaded.is_empty() {
+        uploading.send_data(uploaded.into(), true)?;
     }
     let response = response.await?;
-    let status = response.status().as_u16();
+    let told = told(&response);
+    let status = told.status;
     requests.headed(ask, status);
     let mut incoming = response.into_body();
-    let mut expected = expected(ask, status);
     let (whose, mut taken) = (whose(index, ask), 0);
+    let body = Body::of(ask, index as u64, version, &told);
+    let Some(mut body) = sound(requests, &whose, body) else {
+        return Ok(Outcome::GivenUp);
+    };
     while let Some(data) = next(plan.manner, taken, &mut incoming).await {
         let data = data?;
         taken += data.len() as u64;
         let _ = incoming.flow_control().release_capacity(data.len());
-        if look(requests, &whose, expected.as_mut(), &data).is_none() {
+        if sound(requests, &whose, body.take(&data)).is_none() {
             return Ok(Outcome::GivenUp);
         }
         if matches!(plan.manner, Manner::Resets(after) if taken >= after) {
@@ -115,11 +121,24 @@ async fn exchange(
             return Ok(Outcome::GivenUp);
         }
     }
-    let missing = expected.map_or(0, |expected| expected.missing());
-    if missing > 0 {
-        return Ok(Outcome::Broken(format!("{missing} bytes less")));
+    Ok(match sound(requests, &whose, body.finish()) {
+        None => Outcome::GivenUp,
+        Some(0) => Outcome::Whole(status),
+        Some(missing) => Outcome::Broken(format!("{missing} bytes less")),
+    })
+}
+
+fn told(response: &Response<RecvStream>) -> HeadFields {
+    let field = |name| {
+        let value = response.headers().get(name)?.to_str().ok()?;
+        Some(value.to_owned())
+    };
+    HeadFields {
+        status: response.status().as_u16(),
+        coding: field("content-encoding"),
+        tag: field("etag"),
+        site: field("x-site"),
     }
-    Ok(Outcome::Whole(status))
 }
 
 /// The next bytes. A client that stalls waits forever.

@@ -121,6 +121,12 @@ impl SendHalf for Sending {
     }
 }
 
+/// Resets a connection that a backend has accepted, whoever holds its end.
+pub fn reset_by_backend(connection: &Connection) {
+    connection.down.send_reset();
+    connection.up.break_writer();
+}
+
 /// The other end of a connection: a client's, or a backend's.
 pub struct End {
     connection: Arc<Connection>,

@@ -169,7 +169,7 @@ fn the_live_page_tells_of_an_overload() {
     };
     assert_eq!(text_of(&document, "live"), "live");
     let waiting: usize = text_of(&document, "waiting").parse().unwrap();
-    assert!(waiting >= DOWNLOADS, "{document}");
+    assert!(waiting > 0, "{document}");
     assert_eq!(text_of(&document, "uplink"), "2 Mbit/s");
     for part in ["shop.example", "above 1 MB", "a request failed"] {
         assert!(document.contains(part), "no {part} in {document}");

@@ -21,8 +21,9 @@ impl Backend {
         announced: Option<Ends>,
     ) -> io::Result<(Box<dyn Stream>, bool)> {
         let is_http2 = offer == Offer::Http2;
-        if let UpstreamAddress::Tcp { host, port } | UpstreamAddress::H2c { host, port } =
-            &self.own.address
+        if let UpstreamAddress::Tcp { host, port }
+        | UpstreamAddress::H2c { host, port }
+        | UpstreamAddress::FastCgiTcp { host, port } = &self.own.address
             && let Some(connecting) = world::connect(host, *port)
         {
             let stream = self.announce(connecting.await?, announced).await?;

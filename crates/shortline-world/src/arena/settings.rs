@@ -15,7 +15,7 @@ use shortline_web::response_cache::{ResponseCache, ResponseCacheOptions};
 use shortline_web::rules::pages::{Errors, Page, Pages};
 use shortline_web::rules::{Changes, Rule, Rules};
 use shortline_web::sites::{Site, SiteCertificate, Sites};
-use shortline_web::{Clients, Limits, Settings};
+use shortline_web::{Clients, Limits, Settings, SiteLimits};
 
 use crate::backend;
 use crate::content::Content;
@@ -189,6 +189,7 @@ fn site(names: &[&str], files: Files, routes: Routes) -> Site {
         rules: Rules::default(),
         pages: Pages::default(),
         compress: Compress::ALL,
+        limits: SiteLimits::default(),
         certificate: SiteCertificate::Listeners,
         client_auth: None,
         https_port: None,

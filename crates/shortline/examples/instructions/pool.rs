@@ -409,6 +409,10 @@ impl World for Wire {
     fn disk_read(&self, _: bool) -> DiskRead {
         DiskRead::There
     }
+
+    fn random(&self) -> u64 {
+        unreachable!("nothing here goes by chance")
+    }
 }
 
 /// What has come, without waiting.

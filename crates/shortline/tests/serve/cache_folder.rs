@@ -34,6 +34,19 @@ fn ask(server: &Server, target: &str, fields: &str) -> Response {
     parse(&exchange(server.address(), request))
 }
 
+/// A server that writes its folder by now: what comes before that is not kept there.
+fn start_writing(site: &Site, application: &Application, keys: &str) -> Server {
+    let server = start(site, application, keys);
+    wait_until_it_writes(&server);
+    server
+}
+
+fn wait_until_it_writes(server: &Server) {
+    wait_for("the folder to be written", || {
+        (of_folder(server)["is_writable"] == true).then_some(())
+    });
+}
+
 fn of_folder(server: &Server) -> Value {
     status(server)["caches"][0]["folder"].clone()
 }
@@ -68,7 +81,7 @@ fn what_is_kept_on_the_disk_outlasts_a_restart_and_is_this_users_alone() {
     let application = Application::start(&format!(
         "{FRESH}Vary: X-User\r\nETag: \"1\"\r\nX-Name: caf\u{e9}\r\n"
     ));
-    let server = start(&site, &application, &keys(&site, ""));
+    let server = start_writing(&site, &application, &keys(&site, ""));
     let first = ["", "X-User: ann\r\n"].map(|user| text(&ask(&server, "/a", user)).to_owned());
     wait_for_kept(&server, 2);
     drop(server);
@@ -98,7 +111,7 @@ fn what_is_kept_on_the_disk_outlasts_a_restart_and_is_this_users_alone() {
 fn a_body_too_large_for_memory_is_sent_from_its_file() {
     let site = Site::new();
     let application = Application::start(FRESH);
-    let server = start(&site, &application, &keys(&site, ""));
+    let server = start_writing(&site, &application, &keys(&site, ""));
     let target = "/times/200000";
     let first = ask(&server, target, "");
     assert_eq!(first.body.len(), 200_000 * "number 1 for all".len());
@@ -125,7 +138,7 @@ fn memory_has_what_is_small_and_the_folder_has_all() {
         "[route.cache.disk]\nfolder = \"{}\"\n",
         folder(&site).display()
     );
-    let server = start(&site, &application, &keys);
+    let server = start_writing(&site, &application, &keys);
     let first = text(&ask(&server, "/a", "")).to_owned();
     wait_for_kept(&server, 1);
     assert_eq!(status(&server)["caches"][0]["responses"], 1);
@@ -141,7 +154,7 @@ fn memory_has_what_is_small_and_the_folder_has_all() {
 fn what_is_torn_or_no_response_is_removed_and_what_is_foreign_is_left() {
     let site = Site::new();
     let application = Application::start(FRESH);
-    let server = start(&site, &application, &keys(&site, ""));
+    let server = start_writing(&site, &application, &keys(&site, ""));
     for target in ["/a", "/b", "/c", "/d"] {
         ask(&server, target, "");
     }
@@ -187,7 +200,7 @@ fn what_is_torn_or_no_response_is_removed_and_what_is_foreign_is_left() {
 fn the_folder_is_bounded_and_what_was_used_longest_ago_goes() {
     let site = Site::new();
     let application = Application::start(FRESH);
-    let server = start(
+    let server = start_writing(
         &site,
         &application,
         &keys(
@@ -223,7 +236,7 @@ fn the_folder_is_bounded_and_what_was_used_longest_ago_goes() {
 fn what_is_purged_is_gone_from_the_disk() {
     let site = Site::new();
     let application = Application::start(FRESH);
-    let server = start(&site, &application, &keys(&site, ""));
+    let server = start_writing(&site, &application, &keys(&site, ""));
     for target in ["/blog/a", "/blog/b", "/shop"] {
         ask(&server, target, "");
     }
@@ -243,7 +256,7 @@ fn what_is_purged_is_gone_from_the_disk() {
 fn what_is_confirmed_is_so_after_a_restart() {
     let site = Site::new();
     let application = Application::start("Cache-Control: max-age=10\r\nAge: 9\r\nETag: \"1\"\r\n");
-    let server = start(&site, &application, &keys(&site, ""));
+    let server = start_writing(&site, &application, &keys(&site, ""));
     let first = ask(&server, "/", "");
     wait_for_kept(&server, 1);
     std::thread::sleep(Duration::from_millis(1100));
@@ -341,7 +354,7 @@ fn a_new_process_takes_the_folder_over() {
         "[handover]\npath = \"unix:{}\"\n",
         site.beside("handover").display()
     );
-    let mut before = start(&site, &application, &keys(&site, &more));
+    let mut before = start_writing(&site, &application, &keys(&site, &more));
     let first = ask(&before, "/", "");
     wait_for_kept(&before, 1);
     let next = start(&site, &application, &keys(&site, &more));
@@ -350,9 +363,7 @@ fn a_new_process_takes_the_folder_over() {
     wait_for_kept(&next, 1);
     let hit = ask(&next, "/", "");
     assert!(is_hit(&hit) && hit.body == first.body);
-    wait_for("the new one to write", || {
-        (of_folder(&next)["is_writable"] == true).then_some(())
-    });
+    wait_until_it_writes(&next);
     ask(&next, "/other", "");
     wait_for_kept(&next, 2);
 }

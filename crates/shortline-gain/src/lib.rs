@@ -8,7 +8,7 @@
 //! come first served, fair sharing and Shortline's order, as fluid theory has them ([`shortline_sim::FluidLink`]): no losses, no
 //! round trips. [`Gain::words`] and [`Gain::page`] say what came out.
 //!
-//! Limits: memory does not grow with the log, since responses are kept in a temporary file ([`kept`]), 12 bytes each; but a
+//! Limits: memory does not grow with the log, since responses are kept in a temporary file (`kept`), 12 bytes each; but a
 //! link that never catches up would keep all of them, so that there are at most [`JOBS_MAX`] at once.
 #![forbid(unsafe_code)]
 
@@ -22,7 +22,7 @@ mod words;
 
 use std::path::PathBuf;
 
-pub use gain::{Basis, Class, Gain, Group, Hour};
+pub use gain::{Basis, Class, FULL_SHARE, Gain, Group, Hour};
 pub use past::{Past, Reading};
 pub use waits::{SERVERS, Server, Waits};
 

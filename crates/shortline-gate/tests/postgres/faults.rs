@@ -285,7 +285,12 @@ async fn the_end_of_the_relay_waits_for_transactions() {
     );
     transaction.batch_execute("select 2").await.unwrap();
     transaction.commit().await.unwrap();
-    assert!(client.batch_execute("select 3").await.is_err());
+    // The order reaches one session after the other.
+    let mut more = 0;
+    while client.batch_execute("select 3").await.is_ok() {
+        more += 1;
+        assert!(more < 10_000, "a busy client keeps the relay from ending");
+    }
     relay.join();
     assert_eq!(relay.registry.open(), 0);
 }

@@ -176,7 +176,7 @@ impl Past {
             rate_bps: rate.bps(),
             rate_from,
             busiest_unix_s: self.busiest_hour().0.saturating_mul(S_PER_HOUR),
-            hours: self.told_hours(rate, &full_s, &outcomes),
+            hours: self.told_hours(rate, &full_s, &full, &outcomes),
             full: (!full.is_empty())
                 .then(|| group(outcomes.each_ref().map(|outcome| &outcome.full))),
             all: group(all.each_ref()),
@@ -236,9 +236,9 @@ impl Past {
         &self,
         rate: Rate,
         full_s: &BTreeMap<u32, u32>,
+        full: &BTreeSet<u32>,
         outcomes: &[Outcome; 3],
     ) -> Vec<Hour> {
-        let full = self.full_hours(full_s);
         let of_hour = |(hour, sum): (&u32, &HourSum)| Hour {
             begin_unix_s: hour.saturating_mul(S_PER_HOUR),
             responses: sum.responses,

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use plotters::style::ShapeStyle;
 use shortline_plot::{self as drawing, Axis, Frame, Line, Panel};
+use shortline_table::Table;
 
 use crate::GainError;
 use crate::gain::Gain;
@@ -42,19 +43,19 @@ impl Gain {
             let _ = writeln!(
                 text,
                 "<h2>Response times by size, while the link was full</h2>\n{}",
-                html(&table(full).to_string())
+                html(&table(full))
             );
             let _ = writeln!(
                 text,
                 "<p>{}</p>\n{}",
                 escaped(&self.hours_title()),
-                html(&self.hours_table().to_string())
+                html(&self.hours_table())
             );
         }
         let _ = writeln!(
             text,
             "<h2>Response times by size, all hours</h2>\n{}",
-            html(&table(&self.all).to_string())
+            html(&table(&self.all))
         );
         let _ = writeln!(text, "<p>{}</p>", escaped(EXPLANATION));
         if !self.notes.is_empty() {
@@ -107,18 +108,12 @@ fn in_the_dark(rules: &str) -> String {
     format!("@media (prefers-color-scheme: dark) {{\n{rules}}}\n")
 }
 
-/// A table in plain text, whose columns are at least two spaces apart.
-fn html(table: &str) -> String {
+fn html(table: &Table) -> String {
     let mut text = "<div class=\"scrolls\"><table>\n".to_owned();
-    for (index, row) in table.lines().enumerate() {
+    for (index, row) in table.rows().iter().enumerate() {
         let tag = if index == 0 { "th" } else { "td" };
-        let cells = row
-            .split("  ")
-            .map(str::trim)
-            .filter(|cell| !cell.is_empty());
-        let cells: String = cells
-            .map(|cell| format!("<{tag}>{}</{tag}>", escaped(cell)))
-            .collect();
+        let cell = |cell: &String| format!("<{tag}>{}</{tag}>", escaped(cell));
+        let cells: String = row.iter().map(cell).collect();
         let _ = writeln!(text, "<tr>{cells}</tr>");
     }
     text + "</table></div>"
@@ -137,8 +132,10 @@ mod tests {
     #[test]
     fn a_name_cannot_write_into_the_page() {
         assert_eq!(escaped("<b>&"), "&lt;b&gt;&amp;");
+        let mut table = Table::new(&["a b", "c"]);
+        table.row(vec!["<x>".to_owned(), "2".to_owned()]);
         assert_eq!(
-            html("a b  c\n<x>  2\n"),
+            html(&table),
             "<div class=\"scrolls\"><table>\n<tr><th>a b</th><th>c</th></tr>\n<tr><td>&lt;x&gt;</td><td>2</td></tr>\n</table></div>"
         );
     }

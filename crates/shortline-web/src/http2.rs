@@ -17,7 +17,7 @@ use futures_util::stream::{FuturesUnordered, Stream};
 use h2::server::{self, SendResponse};
 use h2::{Reason, RecvStream, SendStream};
 use http::header::{self, HeaderValue};
-use http::{Request, Response, StatusCode};
+use http::{HeaderMap, Request, Response, StatusCode};
 use http_body::Frame;
 use shortline_base::clock;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -221,14 +221,7 @@ async fn send(
         mut outgoing,
         tunnel: _,
     } = started;
-    let mut response = Response::new(());
-    *response.status_mut() = status;
-    *response.headers_mut() = headers;
-    response.headers_mut().remove(header::CONNECTION);
-    response
-        .headers_mut()
-        .entry(header::DATE)
-        .or_insert_with(date);
+    let response = multiplexed_head(status, headers);
     let mut stream = channel
         .send_response(response, outgoing.is_complete())
         .map_err(io::Error::other)?;
@@ -296,8 +289,21 @@ fn poll_reset(stream: &mut SendStream<Bytes>, context: &mut Context<'_>) -> Opti
     }
 }
 
+/// A response's head as HTTP/2 and HTTP/3 have it: without what is of a connection, and with the date.
+pub fn multiplexed_head(status: StatusCode, headers: HeaderMap) -> Response<()> {
+    let mut response = Response::new(());
+    *response.status_mut() = status;
+    *response.headers_mut() = headers;
+    response.headers_mut().remove(header::CONNECTION);
+    response
+        .headers_mut()
+        .entry(header::DATE)
+        .or_insert_with(date);
+    response
+}
+
 /// The field `Date` of a response that has none.
-pub fn date() -> HeaderValue {
+fn date() -> HeaderValue {
     let text = httpdate::fmt_http_date(clock::date());
     HeaderValue::from_str(&text).expect("invariant: an HTTP date is visible ASCII")
 }

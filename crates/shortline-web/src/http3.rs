@@ -38,7 +38,7 @@ use http::{HeaderMap, Response, StatusCode};
 use http_body::Frame;
 
 use crate::context::Connection;
-use crate::http2::date;
+use crate::http2::multiplexed_head;
 use crate::outgoing::Outgoing;
 use crate::place;
 use crate::proxy::{ContinueWanted, Received};
@@ -274,14 +274,7 @@ impl Exchange {
             mut outgoing,
             tunnel: _,
         } = started;
-        let mut response = Response::new(());
-        *response.status_mut() = status;
-        *response.headers_mut() = headers;
-        response.headers_mut().remove(header::CONNECTION);
-        response
-            .headers_mut()
-            .entry(header::DATE)
-            .or_insert_with(date);
+        let response = multiplexed_head(status, headers);
         sender.send_response(response).await?;
         while !outgoing.is_complete() {
             // Data needs the client's window; the end of a stream does not.

@@ -7,12 +7,10 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixListener;
-use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use shortline_base::accept::Accepts;
 use shortline_base::socket::Halves;
-use tokio::io::{AsyncRead, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
 /// Where clients in the file system are.
@@ -126,19 +124,6 @@ impl From<Incoming> for Halves {
         match incoming {
             Incoming::Tcp(stream) => stream.into(),
             Incoming::Unix(stream) => stream.into(),
-        }
-    }
-}
-
-impl AsyncRead for Incoming {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Tcp(stream) => Pin::new(stream).poll_read(context, buffer),
-            Self::Unix(stream) => Pin::new(stream).poll_read(context, buffer),
         }
     }
 }

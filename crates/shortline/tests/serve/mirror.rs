@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::admin::status;
 use crate::client::{connect, get, parse, read_head, read_to_end, request};
 use crate::nginx::{Nginx, free};
-use crate::process::{Server, Site, pattern, shortline, wait_for};
+use crate::process::{Server, Site, assert_route_is_refused, pattern, wait_for};
 
 /// A server that keeps the requests that it gets, and answers each with a text of its own.
 struct Keeper {
@@ -240,12 +240,6 @@ fn what_cannot_be_copied_is_refused() {
             "mirror: copies are of HTTP",
         ),
     ] {
-        let file = site.beside("a.toml");
-        let text = format!("[site]\nroot = \".\"\n[[route]]\npath = \"/app\"\n{lines}\n");
-        std::fs::write(&file, text).unwrap();
-        let ended = shortline(&site.root(), &["serve", "--config", file.to_str().unwrap()]);
-        assert_eq!(ended.code, 2, "{}", ended.stderr);
-        assert!(ended.stderr.contains(expected), "{}", ended.stderr);
-        assert_eq!(ended.stderr.trim().lines().count(), 1, "{}", ended.stderr);
+        assert_route_is_refused(&site, lines, expected);
     }
 }

@@ -209,3 +209,14 @@ pub fn shortline(folder: &Path, arguments: &[&str]) -> Ended {
         stderr: String::from_utf8(output.stderr).unwrap(),
     }
 }
+
+/// A route with these lines is refused, in one line that says this.
+pub fn assert_route_is_refused(site: &Site, lines: &str, expected: &str) {
+    let file = site.beside("a.toml");
+    let text = format!("[site]\nroot = \".\"\n[[route]]\npath = \"/app\"\n{lines}\n");
+    std::fs::write(&file, text).unwrap();
+    let ended = shortline(&site.root(), &["serve", "--config", file.to_str().unwrap()]);
+    assert_eq!(ended.code, 2, "{}", ended.stderr);
+    assert!(ended.stderr.contains(expected), "{}", ended.stderr);
+    assert_eq!(ended.stderr.trim().lines().count(), 1, "{}", ended.stderr);
+}

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use crate::admin::status;
 use crate::client::get;
 use crate::nginx::free;
-use crate::process::{Server, Site, shortline, wait_for};
+use crate::process::{Server, Site, assert_route_is_refused, wait_for};
 use crate::routes::application;
 
 /// A name server; killed when the test lets go of it.
@@ -239,12 +239,6 @@ fn what_is_no_service_is_refused() {
             "dns-servers: names none",
         ),
     ] {
-        let file = site.beside("a.toml");
-        let text = format!("[site]\nroot = \".\"\n[[route]]\npath = \"/app\"\n{lines}\n");
-        std::fs::write(&file, text).unwrap();
-        let ended = shortline(&site.root(), &["serve", "--config", file.to_str().unwrap()]);
-        assert_eq!(ended.code, 2, "{}", ended.stderr);
-        assert!(ended.stderr.contains(expected), "{}", ended.stderr);
-        assert_eq!(ended.stderr.trim().lines().count(), 1, "{}", ended.stderr);
+        assert_route_is_refused(&site, lines, expected);
     }
 }

@@ -37,8 +37,10 @@ const OPEN_PATIENCE: Duration = Duration::from_secs(120);
 const OPEN_THINK: f64 = 0.5;
 /// The thinking times of a session of the open loop: the mean and the maximum.
 const OPEN_SESSION: (f64, f64) = (9.0, 36.0);
-/// The arrivals of the phases as shares of the capacity, in turn.
-const SHARES: [f64; 2] = [1.3, 0.6];
+/// The arrivals of the phases as shares of the capacity, in turn. After one above capacity come two below it, so the
+/// queue also empties on a machine that has become a fifth slower since its capacity was measured. With one, at 0.95 of
+/// that on average, it would grow to the end of the run.
+const SHARES: [f64; 3] = [1.3, 0.6, 0.6];
 /// The warm-up, before anything counts, and its addition for each browser.
 const WARM_UP: Duration = Duration::from_secs(5);
 const WARM_UP_PER_BROWSER: Duration = Duration::from_millis(200);
@@ -365,14 +367,14 @@ mod tests {
         };
         let (each, _, clicks) = offered(Load::AlternatingClicks);
         assert_eq!(each, Arrival::Click);
-        assert_eq!(clicks, [1300.0, 600.0, 1300.0]);
+        assert_eq!(clicks, [1300.0, 600.0, 600.0]);
         let (each, times, sessions) = offered(Load::Alternating);
         assert_eq!(each, Arrival::Session);
         let pages = times.clicks_mean();
         assert!((9.5..10.0).contains(&pages), "{pages}");
         let clicks_again: Vec<f64> = sessions.iter().map(|rate| (rate * pages).round()).collect();
         assert_eq!(clicks_again, clicks);
-        assert_eq!(overloads_s(10.0, 5.0, 30.0), [(5.0, 15.0), (25.0, 30.0)]);
+        assert_eq!(overloads_s(10.0, 5.0, 40.0), [(5.0, 15.0), (35.0, 40.0)]);
     }
 
     #[test]

@@ -127,13 +127,28 @@ pub fn is_page(path: &Path) -> bool {
 
 /// Rules of CSS that colour drawings inside an element `.drawing` for a dark ground.
 pub fn style_sheet() -> String {
+    rules_for_the_dark(".drawing ")
+}
+
+/// The drawing with rules of its own, so that it follows the reader's choice of light or dark where it is shown as a picture.
+pub fn in_both_themes(svg: &str) -> String {
+    let rules = rules_for_the_dark("");
+    let style = format!("<style>@media (prefers-color-scheme: dark) {{\n{rules}}}</style>");
+    match svg.split_once('>') {
+        Some((head, drawing)) => format!("{head}>\n{style}{drawing}"),
+        None => svg.to_owned(),
+    }
+}
+
+/// Rules that replace each colour of a light ground, of elements that `scope` selects.
+fn rules_for_the_dark(scope: &str) -> String {
     let all = COLOURS.iter().chain([&INK, &REFERENCE, &SHADE, &PAPER]);
     let hex = |RGBColor(red, green, blue): RGBColor| format!("#{red:02X}{green:02X}{blue:02X}");
     let rule = |colour: &Colour| {
         let (light, dark) = (hex(colour.light), hex(colour.dark));
         format!(
-            ".drawing [fill=\"{light}\"]{{fill:{dark}}}\n\
-             .drawing [stroke=\"{light}\"]{{stroke:{dark}}}\n"
+            "{scope}[fill=\"{light}\"]{{fill:{dark}}}\n\
+             {scope}[stroke=\"{light}\"]{{stroke:{dark}}}\n"
         )
     };
     all.map(rule).collect()
@@ -381,6 +396,19 @@ pub fn number(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_picture_brings_its_dark_colours_along() {
+        let drawn = svg((100, 50), |panel| {
+            panel
+                .draw(&Text::new("a", (0, 0), FONT))
+                .map_err(Into::into)
+        });
+        let drawn = in_both_themes(&drawn.expect("it can be drawn"));
+        let (head, style) = drawn.split_once("<style>").expect("a style");
+        assert!(head.starts_with("<svg ") && style.contains("[fill=\"#FFFFFF\"]{fill:#181A1E}"));
+        assert!(style.contains("</style>") && style.ends_with("</svg>\n"));
+    }
 
     #[test]
     fn a_range_holds_its_values_and_is_never_empty() {

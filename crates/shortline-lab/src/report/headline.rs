@@ -20,8 +20,10 @@ pub fn headline(figures: &Figures) -> Option<String> {
         let times = three_digits(over.median);
         format!(", {times} times the best possible")
     });
+    let congestion_control = point.congestion_control();
+    let under = congestion_control.map_or(String::new(), |name| format!(" (TCP: {name})"));
     let mut text = format!(
-        "Shortline{} answered in {} on the mean{over}; {} in {}",
+        "Shortline{} answered in {} on the mean{over}; {} in {}{under}",
         policy_suffix(&ours.first()?.server),
         mean(&ours)?,
         name(&fair.first()?.server),
@@ -37,10 +39,10 @@ pub fn headline(figures: &Figures) -> Option<String> {
     Some(text)
 }
 
-/// The policy in parentheses, unless it is `srpt`.
+/// The policy in parentheses, unless it is the papers' `srpt` or the default.
 fn policy_suffix(ours: &str) -> String {
     match ours {
-        "srpt" => String::new(),
+        "srpt" | "shares" => String::new(),
         policy => format!(" ({policy})"),
     }
 }

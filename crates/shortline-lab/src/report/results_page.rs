@@ -66,9 +66,14 @@ fn stale(root: &Path) -> Result<Vec<Made>, ResultsError> {
     let entries = Entries::read(&folder.join(ENTRIES_FILE))?;
     let readme = root.join(README_FILE);
     let readme_now = fs::read_to_string(&readme).map_err(ResultsError::file(&readme))?;
+    let mut readme_text =
+        region::replace(&readme, &readme_now, "results", &entries.readme_text()?)?;
+    if let Some(first) = entries.readme_first_text()? {
+        readme_text = region::replace(&readme, &readme_text, "first results", &first)?;
+    }
     let mut all = vec![
         Made {
-            text: region::replace(&readme, &readme_now, &entries.readme_text()?)?,
+            text: readme_text,
             path: readme,
         },
         Made {

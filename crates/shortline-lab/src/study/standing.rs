@@ -4,7 +4,7 @@
 /// The servers that may stand for FAIR. The first one that was run does.
 pub const FAIR: [&str; 4] = ["nginx", "apache", "off", "fair"];
 /// The same for SRPT.
-pub const OURS: [&str; 4] = ["srpt", "slots", "quickfix", "bands"];
+pub const OURS: [&str; 5] = ["srpt", "shares", "slots", "quickfix", "bands"];
 
 /// The one that stands for FAIR among the servers that were run.
 pub fn fair_of<'a>(servers: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {

@@ -19,6 +19,7 @@ pub struct Entries {
     pub headlines: Vec<Headline>,
     results: Vec<Spanned<Outcome>>,
     readme: Spanned<String>,
+    readme_first: Option<Spanned<String>>,
     source: Source,
 }
 
@@ -27,6 +28,8 @@ pub struct Entries {
 #[serde(deny_unknown_fields)]
 struct File {
     readme: Spanned<String>,
+    /// What the README says before anything else.
+    readme_first: Option<Spanned<String>>,
     headline: Vec<Spanned<Headline>>,
     result: Vec<Spanned<Outcome>>,
 }
@@ -76,6 +79,7 @@ impl Entries {
             headlines,
             results: file.result,
             readme: file.readme,
+            readme_first: file.readme_first,
             source,
         })
     }
@@ -98,15 +102,34 @@ impl Entries {
     /// # Errors
     /// If a placeholder names an unknown result, or the range of a single figure.
     pub fn readme_text(&self) -> Result<String, ResultsError> {
+        self.filled(&self.readme, "readme")
+    }
+
+    /// The text of the README's first screen, if there is one, as [`Self::readme_text`].
+    ///
+    /// # Errors
+    /// The same.
+    pub fn readme_first_text(&self) -> Result<Option<String>, ResultsError> {
+        let first = self.readme_first.as_ref();
+        first
+            .map(|text| self.filled(text, "readme_first"))
+            .transpose()
+    }
+
+    fn filled(
+        &self,
+        template: &Spanned<String>,
+        key: &'static str,
+    ) -> Result<String, ResultsError> {
         let mut text = String::new();
-        let mut parts = self.readme.get_ref().split('{');
+        let mut parts = template.get_ref().split('{');
         text += parts.next().unwrap_or_default();
         for part in parts {
             let (name, rest) = part.split_once('}').unwrap_or((part, ""));
             text += &self.figure(name).ok_or_else(|| {
                 let problem = format!("`{{{name}}}` names no figure");
                 let want = "{ID}, {ID:range} or {ID/ID} with ids of results";
-                self.source.wrong(&self.readme, "readme", problem, want)
+                self.source.wrong(template, key, problem, want)
             })?;
             text += rest;
         }

@@ -47,9 +47,9 @@ pub enum ResultsError {
         /// Which file.
         path: PathBuf,
         /// The line above the region.
-        begin: &'static str,
+        begin: String,
         /// The line below it.
-        end: &'static str,
+        end: String,
     },
     /// Files that are stale.
     #[error("not what results.toml makes: {}: run `shortline lab results`", names(.0))]

@@ -1,28 +1,24 @@
-//! The region of a Markdown file that is made from the entries: the text between two comment lines.
+//! The regions of a Markdown file that are made from the entries: the text between two comment lines each.
 
 use std::path::Path;
 
 use super::error::ResultsError;
 
-/// The line above the region.
-pub const BEGIN: &str = "<!-- results:begin -->";
-/// The line below it.
-pub const END: &str = "<!-- results:end -->";
-
-/// The text of the file at `path` with `new` as its region.
+/// The text of the file at `path` with `new` as its region of that name.
 ///
 /// # Errors
 /// If there is no such region, or more than one.
-pub fn replace(path: &Path, text: &str, new: &str) -> Result<String, ResultsError> {
-    let parts: Option<(&str, &str)> = text.split_once(BEGIN).and_then(|(before, rest)| {
-        let (_, after) = rest.split_once(END)?;
-        let is_only = !rest.contains(BEGIN) && !after.contains(END);
+pub fn replace(path: &Path, text: &str, name: &str, new: &str) -> Result<String, ResultsError> {
+    let [begin, end] = ["begin", "end"].map(|which| format!("<!-- {name}:{which} -->"));
+    let parts: Option<(&str, &str)> = text.split_once(&begin).and_then(|(before, rest)| {
+        let (_, after) = rest.split_once(&end)?;
+        let is_only = !rest.contains(&begin) && !after.contains(&end);
         is_only.then_some((before, after))
     });
     let (before, after) = parts.ok_or_else(|| ResultsError::Region {
         path: path.into(),
-        begin: BEGIN,
-        end: END,
+        begin: begin.clone(),
+        end: end.clone(),
     })?;
-    Ok(format!("{before}{BEGIN}\n{}\n{END}{after}", new.trim()))
+    Ok(format!("{before}{begin}\n{}\n{end}{after}", new.trim()))
 }

@@ -1,6 +1,6 @@
 # Shortline's everyday commands. Each is a thin name for a script or a cargo call.
 #
-#   make demo       what it is about, in two minutes, without root
+#   make demo       what it is about, in 90 seconds after the build, without root
 #   make test       all checks and tests, the fuzz targets on their corpus too; what CI runs
 #   make test-long  the tests that take long: 2,000 hostile clients, the simulator against
 #                   closed forms at loads up to 0.95, W1 in user-mode kernels (one is built),
@@ -9,13 +9,14 @@
 #                   instructions of hot paths; an hour of simulated worlds, half of it the
 #                   gate's
 #   make bench      measure everything into lab-results (as root: namespaces)
+#   make docs-test  the operators' pages: their commands, configurations, links and sentences
 #   make lint       format, clippy, docs, licences
 #   make setup      what the others need on a Debian machine
 #   make clean      everything that these made
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long bench lint setup h2spec pebble clean
+.PHONY: help demo test test-long docs-test bench lint setup h2spec pebble clean
 
 BINARY = $(or $(CARGO_TARGET_DIR),target)/release/shortline
 
@@ -24,9 +25,9 @@ help:
 
 demo:
 	scripts/setup rust
+	@echo "demo: builds the server and the lab, about 5 minutes on two processors the first time"
 	cargo build --release --locked -p shortline -p shortline-lab
-	rm -rf demo # what is kept is not run again
-	$(BINARY) lab run demo --out demo
+	scripts/demo $(BINARY) demo
 
 test: setup h2spec pebble
 	scripts/lint --but-clippy
@@ -51,6 +52,10 @@ test-long: setup h2spec pebble
 bench: setup
 	cargo build --release --locked -p shortline -p shortline-lab
 	scripts/bench $(BINARY)
+
+docs-test:
+	cargo test --locked --no-default-features -p shortline --test docs --test moving -- --nocapture
+	cargo test --locked -p shortline-lab --test docs
 
 lint: setup
 	scripts/lint --deny

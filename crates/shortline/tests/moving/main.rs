@@ -10,7 +10,6 @@ mod answer;
 mod applications;
 mod bed;
 mod features;
-mod page;
 mod php;
 #[path = "../serve/service.rs"]
 mod service;

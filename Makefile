@@ -54,7 +54,7 @@ bench: setup
 	scripts/bench $(BINARY)
 
 docs-test:
-	cargo test --locked --no-default-features -p shortline --test docs --test moving -- --nocapture
+	cargo test --locked --no-default-features --features http3 -p shortline --test docs --test moving -- --nocapture
 	cargo test --locked -p shortline-lab --test docs
 
 lint: setup

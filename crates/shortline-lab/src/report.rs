@@ -21,7 +21,7 @@ pub mod results_page;
 mod series;
 pub mod shop;
 pub mod table;
-pub mod waiting;
+mod waiting;
 
 use shortline_plot::PlotError;
 use std::fs;
@@ -55,7 +55,15 @@ pub fn write(results: &Results<'_>) -> Result<PathBuf, ReportError> {
         problem,
     };
     let about = machine(results)?;
-    let page = page::render(results, &about, &across, &points)
+    let waiting = match &results.plan.points[..] {
+        [point] => Some(waiting::picture(results.folder, results.plan, point)?),
+        _ => None,
+    };
+    if let Some(waiting) = &waiting {
+        waiting.write(results.folder)?;
+    }
+    let first = waiting.as_ref().map(|waiting| waiting.svg.as_str());
+    let page = page::render(results, &about, first, &across, &points)
         .map_err(|error| failed(error.to_string()))?;
     fs::write(&path, page).map_err(ReportError::file(&path))?;
     Ok(path)

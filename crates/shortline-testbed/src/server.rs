@@ -287,6 +287,7 @@ fn nginx_configuration(scratch: &str, setup: &ServerSetup) -> String {
         &[
             ("@TLS@", tls),
             ("@LISTEN_OPTIONS@", &options),
+            ("@USER@", user_of_nginx()),
             ("@NOFILE@", &open_files_max().to_string()),
             (
                 "@CONNECTIONS@",
@@ -294,6 +295,16 @@ fn nginx_configuration(scratch: &str, setup: &ServerSetup) -> String {
             ),
         ],
     )
+}
+
+/// Whom nginx's workers run as. In a user namespace that a user has made there is only its root, who is that user outside.
+fn user_of_nginx() -> &'static str {
+    let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    let last = map.split_whitespace().next_back();
+    match last {
+        Some("1") => "root root",
+        _ => "nobody nogroup",
+    }
 }
 
 fn apache_configuration(scratch: &str, setup: &ServerSetup) -> String {

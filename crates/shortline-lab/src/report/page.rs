@@ -19,13 +19,14 @@ use shortline_table::{bytes, three_digits, time};
 /// With more points than this the points are folded, so that the page stays clear.
 const POINTS_OPEN: usize = 3;
 
-/// The whole page. `points` has the plots of each point, in the plan's order.
+/// The whole page. `first` is the picture below the result, and `points` has the plots of each point, in the plan's order.
 ///
 /// # Errors
 /// If a plot cannot be drawn.
 pub fn render(
     results: &Results<'_>,
     machine: &[String],
+    first: Option<&str>,
     across: &[Drawing],
     points: &[Vec<Drawing>],
 ) -> Result<String, Box<dyn std::error::Error>> {
@@ -44,6 +45,9 @@ pub fn render(
     let main = html! {
         @if let Some(headline) = headline(results.figures) {
             p.headline { (headline) }
+        }
+        @if let Some(svg) = first {
+            figure.first { div.drawing role="img" aria-label="visitors waiting over time" { (PreEscaped(svg)) } }
         }
         (claims(results))
         @if results.plan.points.len() > 1 {

@@ -27,33 +27,52 @@ const SHOWN: (u32, u32) = (640, 576);
 const TITLE_HEIGHT: u32 = 44;
 const TITLE_FONT: (&str, u32) = ("sans-serif", 18);
 
-/// Draws the first seed of a point to `base.svg`, and writes the points to `base.csv`.
+/// The picture of a point, as a page has it, and its points as CSV.
+pub struct Picture {
+    /// In the colours of a light ground.
+    pub svg: String,
+    csv: String,
+}
+
+/// Draws the first seed of a point.
 ///
 /// # Errors
-/// If a kept file is missing or wrong, or one cannot be written.
-pub fn draw(base: &Path, folder: &Path, plan: &Plan, point: &Point) -> Result<(), ReportError> {
+/// If a kept file is missing or wrong, or the drawing library fails.
+pub fn picture(folder: &Path, plan: &Plan, point: &Point) -> Result<Picture, ReportError> {
     let mut series = series::of(folder, plan, point)?;
     series.retain(|series| ![OPTIMUM, FLUID_PS].contains(&series.name.as_str()));
-    let all: Vec<Waiting> = series
-        .iter()
-        .map(|series| Waiting {
-            most: most(series.first()),
-            line: Line {
-                name: product(&plan.servers, &series.name),
-                style: series.style,
-                points: lines::under_way(series.first()),
-            },
-        })
-        .collect();
-    let path = base.with_extension("svg");
+    let all = series.iter().map(|series| Waiting {
+        most: most(series.first()),
+        line: Line {
+            name: product(&plan.servers, &series.name),
+            style: series.style,
+            points: lines::under_way(series.first()),
+        },
+    });
+    let all: Vec<Waiting> = all.collect();
     let failed = |problem: String| PlotError {
-        path: path.clone(),
+        path: folder.join("waiting.svg"),
         problem,
     };
-    let svg = picture(&all, point).map_err(|error| failed(error.to_string()))?;
-    fs::write(&path, enlarged(&drawing::in_both_themes(&svg))).map_err(ReportError::file(&path))?;
-    let data = base.with_extension("csv");
-    fs::write(&data, csv(&all)).map_err(ReportError::file(&data))
+    Ok(Picture {
+        svg: drawn(&all, point).map_err(|error| failed(error.to_string()))?,
+        csv: csv(&all),
+    })
+}
+
+impl Picture {
+    /// Writes `waiting.svg`, in the reader's colours, and `waiting.csv`.
+    ///
+    /// # Errors
+    /// If one cannot be written.
+    pub fn write(&self, folder: &Path) -> Result<(), ReportError> {
+        let svg = enlarged(&drawing::in_both_themes(&self.svg));
+        for (name, text) in [("waiting.svg", &svg), ("waiting.csv", &self.csv)] {
+            let path = folder.join(name);
+            fs::write(&path, text).map_err(ReportError::file(&path))?;
+        }
+        Ok(())
+    }
 }
 
 /// The picture with the size in which it is shown.
@@ -70,7 +89,7 @@ struct Waiting {
     line: Line,
 }
 
-fn picture(all: &[Waiting], point: &Point) -> Result<String, Box<dyn std::error::Error>> {
+fn drawn(all: &[Waiting], point: &Point) -> Result<String, Box<dyn std::error::Error>> {
     let lines: Vec<Line> = all.iter().map(|waiting| waiting.line.clone()).collect();
     let names: Vec<_> = lines
         .iter()
@@ -200,7 +219,7 @@ mod tests {
         assert_eq!(title(&all)[1], "nginx 3, Shortline 1");
         assert_eq!(most(&[]), 0);
         let point = Point::new("w1", Arrivals::table_one("w1"), 50);
-        let svg = enlarged(&picture(&all, &point).unwrap());
+        let svg = enlarged(&drawn(&all, &point).unwrap());
         assert!(svg.starts_with("<svg width=\"640\" height=\"576\" viewBox=\"0 0 400 360\""));
         assert!(
             svg.contains("nginx 3, Shortline 1") && svg.contains("visitors waiting"),

@@ -142,7 +142,10 @@ fn one_point_has_every_plot_of_a_run() {
             "{plot}"
         );
     }
-    assert_eq!(page.matches("<figure").count(), plots.len());
+    assert_eq!(page.matches("<figure id=").count(), plots.len());
+    // Who waits is drawn below the result, and by itself.
+    assert_eq!(page.matches("<figure class=\"first\">").count(), 1);
+    assert!(page.contains("Visitors waiting at a time, at most:"));
     for said in [
         "000 Fig. 8",
         "1.1 s to 138 ms",
@@ -160,7 +163,9 @@ fn one_point_has_every_plot_of_a_run() {
         .map(|line| line.split(',').count())
         .collect();
     assert_eq!(columns, [29; 3]);
-    assert!(folder.path().join("plot.svg").exists());
+    for drawn in ["plot.svg", "waiting.svg", "waiting.csv"] {
+        assert!(folder.path().join(drawn).exists(), "{drawn}");
+    }
 }
 
 #[test]

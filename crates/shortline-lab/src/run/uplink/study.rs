@@ -6,7 +6,7 @@ use shortline_sched::Policy;
 use shortline_testbed::server::{OursMode, Server};
 
 use crate::LabError;
-use crate::report::{self, plot, table, waiting};
+use crate::report::{self, plot, table};
 use crate::run::study::{Choices, Data, Findings, Job, Study};
 use crate::study::design::{Design, Experiment};
 use crate::study::figures::Figures;
@@ -64,7 +64,6 @@ impl Study for Design {
         write_json(&folder.join("summary.json"), &figures)?;
         if let [point] = &plan.points[..] {
             plot::draw(&folder.join("plot.svg"), folder, &plan, point)?;
-            waiting::draw(&folder.join("waiting"), folder, &plan, point)?;
         }
         let whole = kept::whole_runs(folder, &plan);
         let path = report::write(&report::Results {

@@ -139,7 +139,7 @@ _shortline() {
             return 0
             ;;
         shortline__subcmd__gain)
-            opts="-h -V --uplink --html --json --wire-per-request --wire-segment --help --version"
+            opts="-h -V --uplink --processors --html --live --json --wire-per-request --wire-segment --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -149,7 +149,15 @@ _shortline() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --processors)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --html)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --live)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -31,7 +31,7 @@ complete -c shortline -n "__fish_shortline_needs_command" -f -a "load" -d 'Send 
 complete -c shortline -n "__fish_shortline_needs_command" -f -a "uplink" -d 'Install, remove or show the kernel\'s priority bands on an interface'
 complete -c shortline -n "__fish_shortline_needs_command" -f -a "lab" -d 'Compare servers and policies in experiments'
 complete -c shortline -n "__fish_shortline_needs_command" -f -a "sim" -d 'Simulate what policies would do with a trace or with random arrivals'
-complete -c shortline -n "__fish_shortline_needs_command" -f -a "gain" -d 'Say what the visitors in your own access log would have gained'
+complete -c shortline -n "__fish_shortline_needs_command" -f -a "gain" -d 'Say what visitors would have gained, from your own access log, or a database\'s from its log'
 complete -c shortline -n "__fish_shortline_needs_command" -f -a "model" -d 'Compute what theory expects of a queue'
 complete -c shortline -n "__fish_shortline_needs_command" -f -a "gate" -d 'Run a gate in front of a database or an application, so that it does the shortest requests first'
 complete -c shortline -n "__fish_shortline_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
@@ -216,7 +216,9 @@ complete -c shortline -n "__fish_shortline_using_subcommand sim" -l json -d 'Pri
 complete -c shortline -n "__fish_shortline_using_subcommand sim" -s h -l help -d 'Print help'
 complete -c shortline -n "__fish_shortline_using_subcommand sim" -s V -l version -d 'Print version'
 complete -c shortline -n "__fish_shortline_using_subcommand gain" -l uplink -d 'Your uplink\'s rate, such as 100mbit [default: what the busiest hour would just fill]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gain" -l processors -d 'How many statements your database works on at once: its processors [default: what the busiest hour would just keep busy]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand gain" -l html -d 'Write the report as a page. With - it goes to standard output and the words to standard error' -r -F
+complete -c shortline -n "__fish_shortline_using_subcommand gain" -l live -d 'Replay the busiest 60s, or so, for real, and say how far the prediction is from it: on loopback, with servers of our own, once for each of the three orders; 1s to 300s' -r
 complete -c shortline -n "__fish_shortline_using_subcommand gain" -l wire-per-request -d 'Bytes the link carries for each request beside its body\'s packets: handshake, acknowledgements, head. About 200 where connections are kept' -r
 complete -c shortline -n "__fish_shortline_using_subcommand gain" -l wire-segment -d 'Bytes of body in a full packet' -r
 complete -c shortline -n "__fish_shortline_using_subcommand gain" -l json -d 'Print JSON, times in seconds'
@@ -331,7 +333,7 @@ complete -c shortline -n "__fish_shortline_using_subcommand help; and not __fish
 complete -c shortline -n "__fish_shortline_using_subcommand help; and not __fish_seen_subcommand_from serve load uplink lab sim gain model gate help" -f -a "uplink" -d 'Install, remove or show the kernel\'s priority bands on an interface'
 complete -c shortline -n "__fish_shortline_using_subcommand help; and not __fish_seen_subcommand_from serve load uplink lab sim gain model gate help" -f -a "lab" -d 'Compare servers and policies in experiments'
 complete -c shortline -n "__fish_shortline_using_subcommand help; and not __fish_seen_subcommand_from serve load uplink lab sim gain model gate help" -f -a "sim" -d 'Simulate what policies would do with a trace or with random arrivals'
-complete -c shortline -n "__fish_shortline_using_subcommand help; and not __fish_seen_subcommand_from serve load uplink lab sim gain model gate help" -f -a "gain" -d 'Say what the visitors in your own access log would have gained'
+complete -c shortline -n "__fish_shortline_using_subcommand help; and not __fish_seen_subcommand_from serve load uplink lab sim gain model gate help" -f -a "gain" -d 'Say what visitors would have gained, from your own access log, or a database\'s from its log'
 complete -c shortline -n "__fish_shortline_using_subcommand help; and not __fish_seen_subcommand_from serve load uplink lab sim gain model gate help" -f -a "model" -d 'Compute what theory expects of a queue'
 complete -c shortline -n "__fish_shortline_using_subcommand help; and not __fish_seen_subcommand_from serve load uplink lab sim gain model gate help" -f -a "gate" -d 'Run a gate in front of a database or an application, so that it does the shortest requests first'
 complete -c shortline -n "__fish_shortline_using_subcommand help; and not __fish_seen_subcommand_from serve load uplink lab sim gain model gate help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'

@@ -13,6 +13,7 @@
 mod authority;
 mod chunks;
 mod config;
+mod database_logs;
 mod dns;
 mod exchanges;
 mod fastcgi;
@@ -43,6 +44,7 @@ pub const TARGETS: &[(&str, Entry)] = &[
     ("chunks", chunks::body),
     ("conditional", requests::conditional),
     ("config", config::file),
+    ("database_log", database_logs::log),
     ("dns", dns::answer),
     ("distribution", simulations::distribution),
     ("clients", simulations::client_class),

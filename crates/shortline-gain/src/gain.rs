@@ -9,12 +9,13 @@ use shortline_sched::units::Rate;
 use shortline_sim::{Arrival, FluidLink, SimError};
 
 use crate::busy::Busy;
+use crate::live::Live;
 use crate::past::{HourSum, Past, S_PER_HOUR};
 use crate::waits::{Collected, SERVERS, Server, Waits};
 use crate::{GainError, JOBS_MAX};
 
 /// The upper ends of the classes of size, in bytes of body; the last has none.
-const CLASSES: [(&str, u64); 5] = [
+pub(crate) const CLASSES: [(&str, u64); 5] = [
     ("to 10 KB", 10_000),
     ("10 to 100 KB", 100_000),
     ("100 KB to 1 MB", 1_000_000),
@@ -55,6 +56,8 @@ pub struct Gain {
     pub full: Option<Group>,
     /// All of them.
     pub all: Group,
+    /// The busiest minute once more, if that was wanted ([`Past::replay`]).
+    pub live: Option<Live>,
 }
 
 /// Where the link's rate is from.
@@ -180,6 +183,7 @@ impl Past {
             full: (!full.is_empty())
                 .then(|| group(outcomes.each_ref().map(|outcome| &outcome.full))),
             all: group(all.each_ref()),
+            live: None,
         })
     }
 
@@ -211,7 +215,7 @@ impl Past {
         rate: Rate,
         full: &BTreeSet<u32>,
     ) -> Result<Outcome, GainError> {
-        let mut link = FluidLink::new(rate.bps(), server.policy(), JOBS_MAX)?;
+        let mut link = FluidLink::new(rate.bps(), server.policy(), server.burst_bytes(), JOBS_MAX)?;
         let mut outcome = Outcome::default();
         let mut ended = |job: Job, sojourn_ns: u64| outcome.add(job, sojourn_ns as f64 / 1e9, full);
         // Times begin with the first, because the engine is exact to the nanosecond for a hundred days.
@@ -268,7 +272,7 @@ impl Outcome {
     }
 }
 
-fn class_of(bytes: u64) -> usize {
+pub(crate) fn class_of(bytes: u64) -> usize {
     CLASSES.partition_point(|(_, end)| *end < bytes)
 }
 
@@ -298,6 +302,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use std::io::Write;
 
+    use shortline_load::trace::LogInput;
     use shortline_sim::wire::WireModel;
 
     use super::*;
@@ -318,7 +323,7 @@ mod tests {
             per_request_bytes: 0,
             ..WireModel::default()
         };
-        Past::read(&[log.path().to_owned()], bare, |_| {}).unwrap()
+        Past::read(vec![LogInput::open(log.path()).unwrap()], bare, |_| {}).unwrap()
     }
 
     fn rate(bytes_per_s: u64) -> Option<Rate> {

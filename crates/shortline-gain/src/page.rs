@@ -14,6 +14,62 @@ use crate::words::{EXPLANATION, table};
 const SIZE: (u32, u32) = (960, 420);
 const STYLE: &str = include_str!("page.css");
 const S_PER_HOUR: f64 = 3600.0;
+/// A cell with more goes over several lines.
+const LONG_CHARS: usize = 30;
+
+/// A page as it is written.
+pub(crate) struct Page(String);
+
+impl Page {
+    /// Its beginning.
+    pub(crate) fn new(title: &str) -> Self {
+        Self(format!(
+            "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\">\n\
+             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+             <title>{title}</title>\n<style>\n{STYLE}{}</style>\n<main>\n<h1>{title}</h1>\n",
+            in_the_dark(&drawing::style_sheet())
+        ))
+    }
+
+    pub(crate) fn heading(&mut self, text: &str) {
+        let _ = writeln!(self.0, "<h2>{}</h2>", escaped(text));
+    }
+
+    pub(crate) fn text(&mut self, text: &str) {
+        let _ = writeln!(self.0, "<p>{}</p>", escaped(text));
+    }
+
+    /// A sentence that says what it comes to.
+    pub(crate) fn verdict(&mut self, text: &str) {
+        let _ = writeln!(self.0, "<p class=\"verdict\">{}</p>", escaped(text));
+    }
+
+    pub(crate) fn table(&mut self, table: &Table) {
+        let _ = writeln!(self.0, "{}", html(table));
+    }
+
+    /// A drawing, [`SIZE`] large.
+    pub(crate) fn drawing(
+        &mut self,
+        draw: impl FnOnce(&Panel<'_>) -> drawing::Drawn,
+    ) -> Result<(), GainError> {
+        let drawn = drawing::svg(SIZE, draw);
+        let drawn = drawn.map_err(|error| GainError::Page(error.to_string()))?;
+        let _ = writeln!(self.0, "<div class=\"drawing scrolls\">{drawn}</div>");
+        Ok(())
+    }
+
+    /// What was left out, and the end.
+    pub(crate) fn end(mut self, notes: &[String]) -> String {
+        if !notes.is_empty() {
+            self.heading("Left out");
+        }
+        for note in notes {
+            self.text(note);
+        }
+        self.0 + "</main>\n</html>\n"
+    }
+}
 
 impl Gain {
     /// The page.
@@ -21,51 +77,41 @@ impl Gain {
     /// # Errors
     /// It cannot be drawn.
     pub fn page(&self) -> Result<String, GainError> {
-        let drawn = drawing::svg(SIZE, |whole| self.draw(whole));
-        let drawn = drawn.map_err(|error| GainError::Page(error.to_string()))?;
-        let mut text = String::new();
-        let _ = write!(
-            text,
-            "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\">\n\
-             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-             <title>What Shortline would have given</title>\n<style>\n{STYLE}{}</style>\n\
-             <main>\n<h1>What Shortline would have given</h1>\n",
-            in_the_dark(&drawing::style_sheet())
-        );
+        let mut page = Page::new("What Shortline would have given");
         for line in self.heading() {
-            let _ = writeln!(text, "<p>{}</p>", escaped(&line));
+            page.text(&line);
         }
         for sentence in self.verdict() {
-            let _ = writeln!(text, "<p class=\"verdict\">{}</p>", escaped(&sentence));
+            page.verdict(&sentence);
         }
-        let _ = writeln!(text, "<div class=\"drawing scrolls\">{drawn}</div>");
+        // One point is no line.
+        if self.hours.len() > 1 {
+            page.drawing(|whole| self.draw(whole))?;
+        }
         if let Some(full) = &self.full {
-            let _ = writeln!(
-                text,
-                "<h2>Response times by size, while the link was full</h2>\n{}",
-                html(&table(full))
-            );
-            let _ = writeln!(
-                text,
-                "<p>{}</p>\n{}",
-                escaped(&self.hours_title()),
-                html(&self.hours_table())
-            );
+            page.heading("Response times by size, while the link was full");
+            page.table(&table(full));
+            page.text(&self.hours_title());
+            page.table(&self.hours_table());
         }
-        let _ = writeln!(
-            text,
-            "<h2>Response times by size, all hours</h2>\n{}",
-            html(&table(&self.all))
-        );
-        let _ = writeln!(text, "<p>{}</p>", escaped(EXPLANATION));
-        if !self.notes.is_empty() {
-            let _ = writeln!(text, "<h2>Left out</h2>");
+        if self
+            .full
+            .as_ref()
+            .is_none_or(|full| full.responses < self.all.responses)
+        {
+            page.heading("Response times by size, all hours");
+            page.table(&table(&self.all));
         }
-        for note in &self.notes {
-            let _ = writeln!(text, "<p>{}</p>", escaped(note));
+        if let Some(live) = &self.live {
+            page.heading("The busiest minute, replayed");
+            page.text(&live.told());
+            page.table(&live.table());
+            for note in live.notes.iter().chain(&live.doubts) {
+                page.text(note);
+            }
         }
-        text.push_str("</main>\n</html>\n");
-        Ok(text)
+        page.text(EXPLANATION);
+        Ok(page.end(&self.notes))
     }
 
     fn draw(&self, whole: &Panel<'_>) -> drawing::Drawn {
@@ -112,7 +158,14 @@ fn html(table: &Table) -> String {
     let mut text = "<div class=\"scrolls\"><table>\n".to_owned();
     for (index, row) in table.rows().iter().enumerate() {
         let tag = if index == 0 { "th" } else { "td" };
-        let cell = |cell: &String| format!("<{tag}>{}</{tag}>", escaped(cell));
+        let cell = |cell: &String| {
+            let long = if cell.chars().count() > LONG_CHARS {
+                " class=\"long\""
+            } else {
+                ""
+            };
+            format!("<{tag}{long}>{}</{tag}>", escaped(cell))
+        };
         let cells: String = row.iter().map(cell).collect();
         let _ = writeln!(text, "<tr>{cells}</tr>");
     }

@@ -1,9 +1,8 @@
 //! Reads logs: what was sent, and how much in each hour.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
-use shortline_load::trace::{SentLog, name_of};
+use shortline_load::trace::{LogInput, SentLog};
 use shortline_sched::units::Rate;
 use shortline_sim::wire::WireModel;
 
@@ -50,19 +49,14 @@ impl Past {
     /// Reads all of them. A log that ends with a fault counts as far as it goes.
     ///
     /// # Errors
-    /// A log that cannot be opened, none that has a response, or a temporary file that cannot be written.
+    /// No log has a response, or a temporary file that cannot be written.
     pub fn read(
-        logs: &[PathBuf],
+        inputs: Vec<LogInput>,
         wire: WireModel,
         mut progress: impl FnMut(Reading),
     ) -> Result<Self, GainError> {
-        // All are opened first: a wrong name is told at once.
-        let opened: Vec<SentLog> = logs
-            .iter()
-            .map(|path| SentLog::open(path))
-            .collect::<Result<_, _>>()?;
         let mut past = Self {
-            names: logs.iter().map(|path| name_of(path).to_owned()).collect(),
+            names: inputs.iter().map(|input| input.name().to_owned()).collect(),
             kept: Kept::new().map_err(GainError::kept)?,
             hours: BTreeMap::new(),
             from_unix_s: u32::MAX,
@@ -72,8 +66,8 @@ impl Past {
             notes: Vec::new(),
         };
         let mut responses = 0;
-        for (log, opened) in opened.into_iter().enumerate() {
-            past.read_log(opened, |read_bytes, more| {
+        for (log, input) in inputs.into_iter().enumerate() {
+            past.read_log(SentLog::of(input), |read_bytes, more| {
                 responses += more;
                 progress(Reading {
                     log,

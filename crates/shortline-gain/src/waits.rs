@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde::Serialize;
+use shortline_link::LinkConfig;
 use shortline_sched::Policy;
 use shortline_sim::results::Quantiles;
 
@@ -28,6 +29,14 @@ impl Server {
             Self::Fifo => Policy::Fifo,
             Self::Fair => Policy::Fair,
             Self::Shortline => Policy::Shares,
+        }
+    }
+
+    /// What a client may get in a row before it stands back, where the order has that: Shortline's default.
+    pub fn burst_bytes(self) -> u64 {
+        match self {
+            Self::Fifo | Self::Fair => 0,
+            Self::Shortline => LinkConfig::default().burst_bytes,
         }
     }
 }

@@ -6,6 +6,7 @@ use shortline_table::{Table, bytes, percent, three_digits};
 use time::OffsetDateTime;
 
 use crate::gain::{Basis, Class, Gain, Group};
+use crate::live::{Live, MEANS_MIN, PERCENTILES_MIN, off};
 use crate::waits::{SERVERS, Waits};
 
 /// The most hours in a table, the fullest.
@@ -44,6 +45,12 @@ impl Gain {
                 "\nResponse times, means and 99th percentiles:\n\n{}",
                 table(&self.all)
             );
+        }
+        if let Some(live) = &self.live {
+            let _ = write!(text, "\n{}\n\n{}", live.told(), live.table());
+            for note in live.notes.iter().chain(&live.doubts) {
+                let _ = writeln!(text, "{note}");
+            }
         }
         let _ = write!(text, "\n{EXPLANATION}\n");
         text
@@ -145,6 +152,72 @@ FIFO is whole responses first come, first served; fq_codel shares fairly among a
 server as found, behind the kernel's FIFO, lies between the first two. Times are those on your uplink alone, by fluid theory:
 without losses and round trips, each response a client of its own. Lost packets make the first two longer.";
 
+impl Live {
+    /// What was replayed, and how near it came.
+    pub(crate) fn told(&self) -> String {
+        let came = match (self.means_apart(), self.percentiles_apart()) {
+            _ if !self.doubts.is_empty() => {
+                "This machine was too busy to judge the prediction by it.".to_owned()
+            }
+            (Some(means), Some(percentiles)) => format!(
+                "It came within {} of the prediction in the mean of every size with {MEANS_MIN} responses or more, and within {} in the \
+                 99th percentile of every size with {PERCENTILES_MIN}.",
+                percent(means),
+                percent(percentiles)
+            ),
+            (Some(means), None) => format!(
+                "It came within {} of the prediction in the mean of every size with {MEANS_MIN} responses or more. No size has the \
+                 {PERCENTILES_MIN} that a 99th percentile needs.",
+                percent(means)
+            ),
+            (None, _) => format!(
+                "It has fewer than {MEANS_MIN} responses of every size, too few to say how near the prediction comes."
+            ),
+        };
+        format!(
+            "Replayed for real, on loopback: the busiest {}, from {} UTC, {} responses, {}. {came}",
+            shortline_table::time(self.length_s),
+            second(self.from_unix_s),
+            thousands(self.responses),
+            bytes(self.bytes as f64)
+        )
+    }
+
+    pub(crate) fn table(&self) -> Table {
+        let head = [
+            "size",
+            "responses",
+            "",
+            "mean predicted",
+            "replayed",
+            "",
+            "99 % predicted",
+            "replayed",
+            "",
+        ];
+        let mut table = Table::new(&head);
+        for class in &self.classes {
+            for (place, server) in SERVERS.iter().enumerate() {
+                let (predicted, replayed) = (class.predicted[place], class.replayed[place]);
+                let apart =
+                    |predicted, replayed| format!("{:+.0} %", 100.0 * off(predicted, replayed));
+                table.row(vec![
+                    class.name.to_owned(),
+                    thousands(class.responses),
+                    server.to_string(),
+                    time(predicted.mean_s),
+                    time(replayed.mean_s),
+                    apart(predicted.mean_s, replayed.mean_s),
+                    time(predicted.p99_s),
+                    time(replayed.p99_s),
+                    apart(predicted.p99_s, replayed.p99_s),
+                ]);
+            }
+        }
+        table
+    }
+}
+
 /// Waits by size.
 pub(crate) fn table(group: &Group) -> Table {
     let mut head = vec!["size", "responses"];
@@ -200,7 +273,7 @@ fn told_price(large: &Class) -> String {
 }
 
 /// As on other tables, but from ten minutes on in minutes and hours.
-fn time(seconds: f64) -> String {
+pub(crate) fn time(seconds: f64) -> String {
     match seconds {
         s if s >= 7200.0 => format!("{} h", three_digits(s / 3600.0)),
         s if s >= 600.0 => format!("{} min", three_digits(s / 60.0)),
@@ -231,6 +304,11 @@ pub(crate) fn rate(bps: u64) -> String {
         bps => (bps, "bit/s"),
     };
     format!("{} {unit}", three_digits(value))
+}
+
+/// `2026-11-21 10:00:07`, in UTC.
+fn second(unix_s: u32) -> String {
+    format!("{}:{:02}", moment(unix_s), unix_s % 60)
 }
 
 /// `2026-11-21 10:00`, in UTC.

@@ -39,7 +39,7 @@ pub(crate) use csv::is_request_target;
 pub use error::{TraceError, TraceProblem};
 pub use input::name_of;
 pub use passed_over::{LeftOut, PassedOver};
-pub use sent::{Sent, SentLog};
+pub use sent::{LogInput, Sent, SentLog};
 
 /// How much of the file decides its format, in bytes.
 const SNIFF_BYTES: u64 = 4096;

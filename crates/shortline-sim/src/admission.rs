@@ -137,7 +137,7 @@ impl Gated {
             Policy::Fair => Capacity::Off,
             _ => backend.capacity,
         };
-        let gate = Admission::new(AdmissionConfig {
+        let admission = AdmissionConfig {
             order,
             oldest_share: OldestShare::NONE,
             estimator: Estimator::MovingAverage,
@@ -145,11 +145,15 @@ impl Gated {
             queue_max: jobs_max,
             stall_ns: None,
             ..AdmissionConfig::default()
-        });
+        };
+        Self::with(admission, backend, servers)
+    }
+
+    pub(crate) fn with(admission: AdmissionConfig, backend: Backend, servers: f64) -> Self {
         Self {
             backend,
             servers,
-            gate,
+            gate: Admission::new(admission),
             now_ns: 0.0,
             attained_ns: 0.0,
             ending: BTreeMap::new(),
@@ -165,7 +169,12 @@ impl Gated {
 
     pub(crate) fn submit(&mut self, job: &Work) {
         let band = ((job.estimate_ns.max(1) as f64).log2() * 4.0) as u32;
-        let kind = self.gate.type_of(&band.to_string());
+        self.submit_as(job, &band.to_string());
+    }
+
+    /// The same for a job whose type has a name.
+    pub(crate) fn submit_as(&mut self, job: &Work, name: &str) {
+        let kind = self.gate.type_of(name);
         // As many may wait as may be in the system.
         let Ok(id) = self.gate.arrive(self.now(), kind) else {
             return;

@@ -112,6 +112,11 @@ impl Servers {
         }
     }
 
+    /// Idle servers whose jobs are served in turns of `turn_ns` of work, `fair` too.
+    pub(crate) fn in_turns(config: SchedulerConfig, turn_ns: f64, capacity: &Capacity) -> Self {
+        Self::Ranked(Box::new(Ranked::new(config, turn_ns, capacity)))
+    }
+
     /// Idle servers with a queue each.
     pub(crate) fn dispatched(
         config: SchedulerConfig,

@@ -31,7 +31,7 @@ pub fn fluid(arrivals: &[Arrival], rate_bps: u64, policy: Policy) -> Result<Vec<
     if arrivals.is_empty() {
         return Err(SimError::NoArrivals);
     }
-    let mut link = FluidLink::new(rate_bps, policy, arrivals.len())?;
+    let mut link = FluidLink::new(rate_bps, policy, 0, arrivals.len())?;
     let mut sojourns_ns = vec![0; arrivals.len()];
     let mut ended = |index: usize, sojourn_ns| sojourns_ns[index] = sojourn_ns;
     for (index, arrival) in arrivals.iter().enumerate() {
@@ -46,26 +46,46 @@ pub fn fluid(arrivals: &[Arrival], rate_bps: u64, policy: Policy) -> Result<Vec<
 pub struct FluidLink<T> {
     intake: Intake,
     servers: Servers,
-    jobs_max: usize,
-    /// The jobs in the system, by slot, and the slots that are free.
-    jobs: Vec<Option<(u64, T)>>,
-    free: Vec<u32>,
+    inside: Inside<T>,
 }
 
 impl<T> FluidLink<T> {
-    /// An idle link with at most `jobs_max` jobs at once.
+    /// An idle link with at most `jobs_max` jobs at once. Under `shares` a client may get `burst_bytes` in a row before it
+    /// stands back.
     ///
     /// # Errors
     /// A rate of 0.
-    pub fn new(rate_bps: u64, policy: Policy, jobs_max: usize) -> Result<Self, SimError> {
-        let config = SchedulerConfig::new(policy.scaled(8e9 / rate_bps as f64), jobs_max);
-        let turn_ns = QUANTUM_BYTES * 8e9 / rate_bps as f64;
+    pub fn new(
+        rate_bps: u64,
+        policy: Policy,
+        burst_bytes: u64,
+        jobs_max: usize,
+    ) -> Result<Self, SimError> {
+        let ns_per_byte = 8e9 / rate_bps as f64;
+        let config = SchedulerConfig {
+            burst: (burst_bytes as f64 * ns_per_byte) as u64,
+            ..SchedulerConfig::new(policy.scaled(ns_per_byte), jobs_max)
+        };
+        let turn_ns = QUANTUM_BYTES * ns_per_byte;
         Ok(Self {
             intake: Intake::new(rate_bps)?,
             servers: Servers::new(config, turn_ns, &Capacity::one()),
-            jobs_max,
-            jobs: Vec::new(),
-            free: Vec::new(),
+            inside: Inside::new(jobs_max),
+        })
+    }
+
+    /// The same under `fair` as a link has it: round robin, a turn of `turn_bytes` each. What is shorter than a turn waits for
+    /// as many others as what is a turn long. Departure: an arrival ends the present turn.
+    ///
+    /// # Errors
+    /// A rate of 0.
+    pub fn round_robin(rate_bps: u64, turn_bytes: u64, jobs_max: usize) -> Result<Self, SimError> {
+        let config = SchedulerConfig::new(Policy::Fair, jobs_max);
+        let turn_ns = turn_bytes.max(1) as f64 * 8e9 / rate_bps as f64;
+        Ok(Self {
+            intake: Intake::new(rate_bps)?,
+            servers: Servers::in_turns(config, turn_ns, &Capacity::one()),
+            inside: Inside::new(jobs_max),
         })
     }
 
@@ -82,20 +102,7 @@ impl<T> FluidLink<T> {
     ) -> Result<(), SimError> {
         let work_ns = self.intake.work_ns(arrival.at_ns, arrival.bytes as f64)?;
         self.run_until(arrival.at_ns as f64, ended);
-        let slot = match self.free.pop() {
-            Some(slot) => slot,
-            None if self.jobs.len() == self.jobs_max => {
-                return Err(SimError::TooManyJobs {
-                    number: self.intake.arrived(),
-                    jobs_max: self.jobs_max,
-                });
-            }
-            None => {
-                self.jobs.push(None);
-                (self.jobs.len() - 1) as u32
-            }
-        };
-        self.jobs[slot as usize] = Some((arrival.at_ns, job));
+        let slot = self.inside.enter(arrival.at_ns, job)?;
         self.servers.submit(&Work {
             client: None,
             slot,
@@ -113,13 +120,61 @@ impl<T> FluidLink<T> {
 
     fn run_until(&mut self, until_ns: f64, ended: &mut impl FnMut(T, u64)) {
         while let Some(slot) = self.servers.run_until(until_ns) {
-            // Rounded before the difference, because departures are whole nanoseconds, as arrivals
-            // are.
-            let end_ns = self.servers.now_ns().round() as u64;
-            if let Some((at_ns, job)) = self.jobs[slot as usize].take() {
-                self.free.push(slot);
-                ended(job, end_ns.saturating_sub(at_ns));
+            self.inside.leave(slot, self.servers.now_ns(), ended);
+        }
+    }
+}
+
+/// The jobs in a system, by slot.
+pub(crate) struct Inside<T> {
+    jobs_max: usize,
+    jobs: Vec<Option<(u64, T)>>,
+    free: Vec<u32>,
+    entered: u64,
+}
+
+impl<T> Inside<T> {
+    pub(crate) fn new(jobs_max: usize) -> Self {
+        Self {
+            jobs_max,
+            jobs: Vec::new(),
+            free: Vec::new(),
+            entered: 0,
+        }
+    }
+
+    /// How many have come.
+    pub(crate) fn entered(&self) -> u64 {
+        self.entered
+    }
+
+    /// The slot of a job that comes now.
+    pub(crate) fn enter(&mut self, at_ns: u64, job: T) -> Result<u32, SimError> {
+        self.entered += 1;
+        let slot = match self.free.pop() {
+            Some(slot) => slot,
+            None if self.jobs.len() == self.jobs_max => {
+                return Err(SimError::TooManyJobs {
+                    number: self.entered,
+                    jobs_max: self.jobs_max,
+                });
             }
+            None => {
+                self.jobs.push(None);
+                (self.jobs.len() - 1) as u32
+            }
+        };
+        self.jobs[slot as usize] = Some((at_ns, job));
+        Ok(slot)
+    }
+
+    /// A job ends: `ended` gets it, and how long it was in the system.
+    pub(crate) fn leave(&mut self, slot: u32, now_ns: f64, ended: &mut impl FnMut(T, u64)) {
+        // Rounded before the difference, because departures are whole nanoseconds, as arrivals are.
+        let end_ns = now_ns.round() as u64;
+        if let Some((at_ns, job)) = self.jobs[slot as usize].take() {
+            self.free.push(slot);
+            ended(job, end_ns.saturating_sub(at_ns));
         }
     }
 }
@@ -166,6 +221,20 @@ mod tests {
         assert_eq!(ends_ns(&[(0, 10), (10, 8)], Policy::Psjf), [10, 18]);
         assert_eq!(ends_ns(&[(0, 10), (3, 8)], Policy::Srpt), [10, 18]);
         assert_eq!(ends_ns(&[(0, 20), (10, 2)], Policy::Fair), [22, 14]);
+    }
+
+    #[test]
+    fn round_robin_serves_turn_by_turn() {
+        let mut link = FluidLink::round_robin(BYTE_PER_NS, 10, 9).unwrap();
+        let mut ends_ns = Vec::new();
+        let mut ended = |end_ns: u64, sojourn_ns: u64| ends_ns.push(end_ns + sojourn_ns);
+        for (at_ns, bytes) in [(0, 30), (5, 2), (6, 20)] {
+            let arrival = Arrival { at_ns, bytes };
+            link.arrive(arrival, at_ns, &mut ended).unwrap();
+        }
+        link.drain(&mut ended);
+        // To 5 the first, to 6 the second, to 16 the first, to 26 the third, to 27 the second, to 37 the first, to 47 the third.
+        assert_eq!(ends_ns, [27, 47, 52]);
     }
 
     #[test]

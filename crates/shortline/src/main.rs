@@ -68,7 +68,7 @@ enum Command {
     Lab(lab::Args),
     /// Simulate what policies would do with a trace or with random arrivals
     Sim(Box<sim::Args>),
-    /// Say what the visitors in your own access log would have gained
+    /// Say what visitors would have gained, from your own access log, or a database's from its log
     Gain(Box<gain::Args>),
     /// Compute what theory expects of a queue
     Model(Box<model::Args>),

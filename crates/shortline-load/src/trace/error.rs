@@ -191,6 +191,24 @@ pub enum TraceProblem {
 }
 
 impl TraceProblem {
+    /// The same without what stands in the log, which may name somebody.
+    pub(super) fn without_value(self) -> Self {
+        match self {
+            Self::LogField {
+                line,
+                field,
+                value,
+                want,
+            } if !value.is_empty() => Self::LogField {
+                line,
+                field,
+                value: "…".to_owned(),
+                want,
+            },
+            other => other,
+        }
+    }
+
     /// Whether the rest of the trace may be good, because only this line or record cannot be read.
     pub(super) fn is_of_a_line(&self) -> bool {
         match self {

@@ -3,7 +3,8 @@
 //! A trace for `load` and `sim` must be in the order of time, and a fault in it ends it. Somebody's log of a week is not so:
 //! lines are torn or run back in time, formats change in the middle, an archive is cut short. Here each line stands for itself,
 //! whatever surrounds it: Common and Combined Log Format and JSON in any mixture, or the World Cup archive's records. A line
-//! that cannot be read is passed over and counted, and who reads puts the rest in order.
+//! that cannot be read is passed over and counted, and who reads puts the rest in order. What is told of it shows nothing that stands
+//! in the line: a report goes from hand to hand, and lines name clients.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
@@ -48,7 +49,14 @@ enum Form {
     WorldCup(usize),
 }
 
-impl SentLog {
+/// A log that was opened and unpacked, and of which nothing has been taken.
+pub struct LogInput {
+    name: PathBuf,
+    input: Box<dyn BufRead>,
+    read: Arc<AtomicU64>,
+}
+
+impl LogInput {
     /// Opens a file, or standard input for `-`.
     ///
     /// # Errors
@@ -63,7 +71,7 @@ impl SentLog {
     /// Reads from memory.
     ///
     /// # Errors
-    /// As [`Self::open`].
+    /// It is packed, and its beginning cannot be unpacked.
     pub fn of_bytes(bytes: Vec<u8>) -> Result<Self, TraceError> {
         Self::of(Path::new("memory"), Cursor::new(bytes), Arc::default())
     }
@@ -73,13 +81,77 @@ impl SentLog {
         input: impl BufRead + 'static,
         read: Arc<AtomicU64>,
     ) -> Result<Self, TraceError> {
-        let named = |error: io::Error| TraceError::new(name, error.into());
-        let mut input = input::unpacked(input).map_err(named)?;
-        let path_bytes_max = TraceOptions::default().path_bytes_max;
+        let unpacked = input::unpacked(input);
+        Ok(Self {
+            name: name.to_owned(),
+            input: unpacked.map_err(|error| TraceError::new(name, error.into()))?,
+            read,
+        })
+    }
+
+    /// Its name in errors.
+    pub fn name(&self) -> &Path {
+        &self.name
+    }
+
+    /// How many bytes of the file have been read, before unpacking.
+    pub fn read_bytes(&self) -> u64 {
+        self.read.load(Ordering::Relaxed)
+    }
+
+    /// Its first bytes, which stay in it; fewer if it ends or breaks off there.
+    pub fn head(&mut self, bytes: u64) -> Vec<u8> {
         let mut head = Vec::new();
-        let taken = input.by_ref().take(HEAD_BYTES).read_to_end(&mut head);
-        taken.map_err(named)?;
-        let form = if world_cup::begins(&head) {
+        // An error comes again when the rest is read.
+        let _ = self.input.by_ref().take(bytes).read_to_end(&mut head);
+        let rest = std::mem::replace(&mut self.input, Box::new(io::empty()));
+        self.input = Box::new(Cursor::new(head.clone()).chain(rest));
+        head
+    }
+
+    /// The next line of at most `bytes_max` bytes into `line`, with its end. False at the end. What is longer is cut, and the
+    /// rest of it passed over.
+    ///
+    /// # Errors
+    /// It cannot be read or unpacked any further.
+    pub fn next_line(&mut self, line: &mut Vec<u8>, bytes_max: usize) -> Result<bool, TraceError> {
+        line.clear();
+        let limited = self.input.by_ref().take(bytes_max as u64);
+        let read = read_line(limited, line).and_then(|count| {
+            if count == bytes_max && line.last() != Some(&b'\n') {
+                self.input.skip_until(b'\n')?;
+            }
+            Ok(count > 0)
+        });
+        read.map_err(|error| TraceError::new(&self.name, error.into()))
+    }
+}
+
+fn read_line(mut input: impl BufRead, line: &mut Vec<u8>) -> io::Result<usize> {
+    input.read_until(b'\n', line)
+}
+
+impl SentLog {
+    /// Opens a file, or standard input for `-`.
+    ///
+    /// # Errors
+    /// It cannot be opened, or its beginning cannot be read.
+    pub fn open(path: &Path) -> Result<Self, TraceError> {
+        Ok(Self::of(LogInput::open(path)?))
+    }
+
+    /// Reads from memory.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn of_bytes(bytes: Vec<u8>) -> Result<Self, TraceError> {
+        Ok(Self::of(LogInput::of_bytes(bytes)?))
+    }
+
+    /// Reads what was opened.
+    pub fn of(mut input: LogInput) -> Self {
+        let path_bytes_max = TraceOptions::default().path_bytes_max;
+        let form = if world_cup::begins(&input.head(HEAD_BYTES)) {
             Form::WorldCup(0)
         } else {
             Form::Lines(Lines::new(
@@ -87,15 +159,16 @@ impl SentLog {
                 log_line::WANT,
             ))
         };
-        Ok(Self {
-            name: name.to_owned(),
-            input: Box::new(Cursor::new(head).chain(input)),
+        let LogInput { name, input, read } = input;
+        Self {
+            name,
+            input,
             form,
             path_bytes_max,
             passed: PassedOver::default(),
             read,
             ended: false,
-        })
+        }
     }
 
     /// Its name in errors.
@@ -143,7 +216,9 @@ impl SentLog {
                     Ok(sent) => return Ok(Some(sent)),
                     Err(kind) => self.passed.add_left_out(kind),
                 },
-                Err(problem) if problem.is_of_a_line() => self.passed.add_bad(problem),
+                Err(problem) if problem.is_of_a_line() => {
+                    self.passed.add_bad(problem.without_value());
+                }
                 Err(problem) => return Err(problem),
             }
         }

@@ -1,0 +1,19 @@
+//! One line of PostgreSQL's jsonlog.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+struct Line<'a> {
+    #[serde(borrow)]
+    timestamp: Cow<'a, str>,
+    #[serde(borrow, default)]
+    message: Cow<'a, str>,
+}
+
+/// Its time and message.
+pub(super) fn fields(line: &[u8]) -> Option<(Cow<'_, str>, Cow<'_, str>)> {
+    let line: Line<'_> = serde_json::from_slice(line).ok()?;
+    Some((line.timestamp, line.message))
+}

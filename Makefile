@@ -8,6 +8,8 @@
 #                   programs with five drivers through the gate, the latter through its pool, too; the
 #                   instructions of hot paths; an hour of simulated worlds, half of it the
 #                   gate's
+#   make wheel      build the Python package (docs/python.md)
+#   make wheel-test test it on two Pythons; a part of test-long
 #   make bench      measure everything into lab-results (as root: namespaces)
 #   make docs-test  the operators' pages: their commands, configurations, links and sentences
 #   make lint       format, clippy, docs, licences
@@ -16,7 +18,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long docs-test bench lint setup h2spec pebble clean
+.PHONY: help demo test test-long wheel wheel-test docs-test bench lint setup h2spec pebble clean
 
 BINARY = $(or $(CARGO_TARGET_DIR),target)/release/shortline
 
@@ -40,6 +42,7 @@ test-long: setup h2spec pebble
 	$(BINARY) lab kernel build || echo "test-long: without a kernel of its own W1 in virtual time is skipped"
 	SHORTLINE_HOSTILE_CLIENTS=2000 scripts/test --profile test-long -- --include-ignored
 	cargo test --no-default-features --features otel -p shortline --test serve -- spans
+	SHORTLINE=$(BINARY) scripts/wheel test test-long
 	scripts/instructions
 	scripts/fuzz 60
 	$(BINARY) lab simulate server --from $$(date +%s)000 --seconds 1800
@@ -48,6 +51,14 @@ test-long: setup h2spec pebble
 	scripts/suites/psycopg
 	scripts/suites/go-mysql
 	scripts/suites/drivers
+
+wheel:
+	scripts/setup rust
+	scripts/wheel build
+
+wheel-test:
+	scripts/setup rust
+	scripts/wheel test
 
 bench: setup
 	cargo build --release --locked -p shortline -p shortline-lab

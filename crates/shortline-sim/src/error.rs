@@ -116,6 +116,9 @@ pub enum SimError {
     /// The gate does not know slow clients.
     #[error("clients with a gate: leave one of them out, as its backend has no slow clients")]
     GateClients,
+    /// Whoever watched the run gave it up.
+    #[error("cancelled before its end")]
+    Cancelled,
     /// The arrivals' source failed.
     #[error("{0}")]
     Source(String),

@@ -10,6 +10,7 @@ use shortline_sched::{Policy, SchedulerConfig, Urgency};
 use crate::arrivals::Job;
 use crate::engine::{Capacity, End, Servers, System, SystemConfig, Work};
 use crate::intake::Intake;
+use crate::observer::{JobEnd, Observer};
 use crate::random::{Stream, generator, normal, unit};
 use crate::results::{Done, INTERVALS_MAX, Recovery, Tally, TimeLine};
 use crate::users::{Greedy, Users, greedy_client};
@@ -19,9 +20,15 @@ use crate::{SimError, Simulation};
 const INTERVAL_NS: f64 = 1e6;
 /// At most a tenth more jobs arrive than are counted, and at most so many.
 const EXTRA_JOBS: u64 = 1000;
+/// How many jobs leave a system between two questions whether the run is cancelled.
+const ENDS_BETWEEN_QUESTIONS: u64 = 4096;
 
-pub(crate) struct Replication<'a> {
+pub(crate) struct Replication<'a, O> {
     simulation: &'a Simulation,
+    observer: O,
+    /// How many times a job has left a system.
+    ends: u64,
+    cancelled: bool,
     intake: Intake,
     capacity: Capacity,
     /// One for each policy, then processor sharing if it is wanted beside them.
@@ -56,8 +63,12 @@ struct Present {
     systems_left: usize,
 }
 
-impl<'a> Replication<'a> {
-    pub(crate) fn new(simulation: &'a Simulation, index: u32) -> Result<Self, SimError> {
+impl<'a, O: Observer> Replication<'a, O> {
+    pub(crate) fn new(
+        simulation: &'a Simulation,
+        index: u32,
+        observer: O,
+    ) -> Result<Self, SimError> {
         let capacity = simulation.capacity();
         let mut policies = simulation.policies.clone();
         let fair = policies.iter().position(|policy| *policy == Policy::Fair);
@@ -108,6 +119,9 @@ impl<'a> Replication<'a> {
         };
         Ok(Self {
             simulation,
+            observer,
+            ends: 0,
+            cancelled: false,
             intake: Intake::new(simulation.rate_bps)?,
             systems: policies.iter().enumerate().map(system).collect(),
             capacity,
@@ -131,7 +145,7 @@ impl<'a> Replication<'a> {
     pub(crate) fn run(
         mut self,
         arrivals: impl Iterator<Item = Result<Job, SimError>>,
-    ) -> Result<Vec<Tally>, SimError> {
+    ) -> Result<(Vec<Tally>, O), SimError> {
         if let Some(greedy) = self.simulation.greedy {
             self.start(greedy)?;
         }
@@ -140,6 +154,9 @@ impl<'a> Replication<'a> {
                 break;
             }
             self.arrive(job?)?;
+            if self.cancelled {
+                return Err(SimError::Cancelled);
+            }
         }
         if self.intake.arrived() == 0 {
             return Err(SimError::NoArrivals);
@@ -149,11 +166,14 @@ impl<'a> Replication<'a> {
         }
         while self.systems.iter().any(|system| system.jobs() > 0) {
             self.run_until(f64::INFINITY);
+            if self.cancelled {
+                return Err(SimError::Cancelled);
+            }
         }
         for (tally, system) in self.tallies.iter_mut().zip(self.systems) {
             tally.set_system(system.aborts, system.number, system.recovery);
         }
-        Ok(self.tallies)
+        Ok((self.tallies, self.observer))
     }
 
     /// Whether more arrivals would not change what is counted, or hardly.
@@ -229,7 +249,8 @@ impl<'a> Replication<'a> {
     /// Advances all systems to a time, and counts the jobs that leave on the way.
     fn run_until(&mut self, until_ns: f64) {
         for place in 0..self.systems.len() {
-            while (until_ns.is_finite() || self.systems[place].jobs() > 0)
+            while !self.cancelled
+                && (until_ns.is_finite() || self.systems[place].jobs() > 0)
                 && let Some(end) = self.systems[place].run_until(until_ns)
             {
                 self.leave(place, end);
@@ -257,6 +278,10 @@ impl<'a> Replication<'a> {
     }
 
     fn leave(&mut self, place: usize, end: End) {
+        self.ends += 1;
+        if self.ends.is_multiple_of(ENDS_BETWEEN_QUESTIONS) {
+            self.cancelled = self.observer.is_cancelled();
+        }
         let slot = end.slot as usize;
         let stride = self.systems.len();
         let present = &mut self.present[slot];
@@ -276,10 +301,18 @@ impl<'a> Replication<'a> {
     fn count(&mut self, slot: usize, present: &Present) {
         let stride = self.systems.len();
         let sojourns_ns = &self.sojourns_ns[slot * stride..][..stride];
+        let number = present.number - self.simulation.warmup_jobs;
+        self.observer.job(&JobEnd {
+            number,
+            at_ns: present.at_ns,
+            bytes: present.bytes,
+            alone_ns: present.alone_ns,
+            sojourns_ns: &sojourns_ns[..self.tallies.len()],
+        });
         let reference_ns = self.reference.map(|place| sojourns_ns[place].abs());
         for (tally, &sojourn_ns) in self.tallies.iter_mut().zip(sojourns_ns) {
             tally.add(&Done {
-                number: present.number - self.simulation.warmup_jobs,
+                number,
                 group: present.group,
                 at_ns: present.at_ns,
                 bytes: present.bytes,

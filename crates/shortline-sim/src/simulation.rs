@@ -18,7 +18,7 @@ use crate::fluid::QUANTUM_BYTES;
 use crate::replication::Replication;
 use crate::results::{PolicyResult, Tally};
 use crate::users::{self, Greedy, UserGroup};
-use crate::{Backend, ClientClass, Phases, SimError};
+use crate::{Backend, ClientClass, Observer, Phases, SimError};
 
 /// Users who give up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,11 +133,30 @@ impl Simulation {
     where
         I: Iterator<Item = Result<Job, SimError>>,
     {
+        let observed = self.run_observed(replications, arrivals, |_| ());
+        observed.map(|(results, _)| results)
+    }
+
+    /// The same with an observer of each replication, which are returned in that order.
+    ///
+    /// # Errors
+    /// As [`Simulation::run`]; [`SimError::Cancelled`] if an observer says so.
+    pub fn run_observed<I, O: Observer>(
+        &self,
+        replications: NonZeroU32,
+        arrivals: impl Fn(u32) -> Result<I, SimError> + Sync,
+        observer: impl Fn(u32) -> O + Sync,
+    ) -> Result<(Vec<PolicyResult>, Vec<O>), SimError>
+    where
+        I: Iterator<Item = Result<Job, SimError>>,
+    {
         self.check()?;
-        let one = |index| Replication::new(self, index)?.run(arrivals(index)?);
+        let one = |index| Replication::new(self, index, observer(index))?.run(arrivals(index)?);
         let mut sums: Option<Vec<Tally>> = None;
-        for tallies in on_all_cores(replications, one) {
-            let tallies = tallies?;
+        let mut observers = Vec::new();
+        for ran in on_all_cores(replications, one) {
+            let (tallies, observer) = ran?;
+            observers.push(observer);
             match &mut sums {
                 None => sums = Some(tallies),
                 Some(sums) => sums
@@ -154,7 +173,8 @@ impl Simulation {
                 })
         };
         let sums = sums.ok_or(SimError::NoArrivals)?;
-        self.policies.iter().zip(&sums).map(results).collect()
+        let results: Result<_, SimError> = self.policies.iter().zip(&sums).map(results).collect();
+        Ok((results?, observers))
     }
 
     fn check(&self) -> Result<(), SimError> {

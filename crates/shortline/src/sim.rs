@@ -17,15 +17,16 @@ use std::num::{NonZeroU32, NonZeroU64};
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use shortline_scenario::{self as scenario, Scenario, ScenarioError};
 use shortline_sched::admission::Capacity;
 use shortline_sched::dispatch::Rule;
 use shortline_sched::units::{Rate, Size, Span};
 use shortline_sched::{Aging, Growing, Policy, PolicyError, Urgency};
 use shortline_sim::results::PolicyResult;
-use shortline_sim::trust::{Doubt, batches_doubt};
+use shortline_sim::trust::Doubt;
 use shortline_sim::wire::WireModel;
 use shortline_sim::{
-    Backend, ClientClass, Dispatch, Greedy, Impatience, Simulation, Thrash, UserGroup,
+    Backend, ClientClass, Dispatch, Greedy, Impatience, SimError, Simulation, Thrash, UserGroup,
 };
 
 pub use self::source::phases_of;
@@ -254,8 +255,32 @@ impl Args {
         if !self.json && !policies.contains(&reference) {
             policies.push(reference);
         }
-        let arrivals = self.source.arrivals(self)?;
-        let simulation = Simulation {
+        let source = self.scenario_source()?;
+        let simulation = self.simulation(policies, &source);
+        let scenario =
+            Scenario::new(source, simulation, self.warmup).map_err(|error| match error {
+                ScenarioError::Trace(_) | ScenarioError::Sizes { .. } => {
+                    CommandError::failure(error)
+                }
+                ScenarioError::TooManyRequests { .. } => CommandError::Usage(format!("--{error}")),
+                _ => CommandError::usage(error),
+            })?;
+        let ran = scenario.run(self.replications, self.policy.0.len(), |_| ());
+        let outcome = ran.map_err(|error| match error {
+            SimError::Range { .. } | SimError::NoClients { .. } | SimError::FspServers { .. } => {
+                CommandError::usage(error)
+            }
+            _ => CommandError::failure(error),
+        })?;
+        for line in &outcome.left_out {
+            note(line);
+        }
+        let warnings = outcome.doubts.iter().map(Doubt::to_string).collect();
+        Ok((outcome.results, warnings))
+    }
+
+    fn simulation(&self, policies: Vec<Policy>, source: &scenario::Source) -> Simulation {
+        Simulation {
             urgency: self.urgency(),
             servers: self.servers,
             dispatch: self.dispatch.map(|rule| Dispatch {
@@ -266,7 +291,7 @@ impl Args {
             clients: self.clients.clone(),
             users: self.users.clone(),
             greedy: self.greedy.map(|greedy| Greedy {
-                size: Size::from_bytes(self.source.bytes_on_the_link(greedy.size.bytes(), self)),
+                size: Size::from_bytes(source.bytes_on_the_link(greedy.size.bytes())),
                 ..greedy
             }),
             burst_bytes: self.burst.bytes(),
@@ -278,27 +303,12 @@ impl Args {
                 retries: self.retries,
             }),
             quantum_bytes: self.quantum.bytes(),
-            warmup_jobs: self.warmup.unwrap_or(arrivals.warmup_jobs_usual),
-            jobs: arrivals.jobs,
             stretch: !self.no_stretch,
             jobs_in_system_max: self.jobs_in_system_max,
             confidence: self.confidence,
             seed: self.seed.unwrap_or(1),
-            overloads: arrivals.overloads,
             ..Simulation::new(policies, self.rate.bps())
-        };
-        let replications = self.replications.unwrap_or(arrivals.replications_usual);
-        let results = arrivals.run(&simulation, replications)?;
-        let mut doubts = arrivals.doubts(replications);
-        // A run that is known to be too short for its load cannot do better.
-        if !doubts
-            .iter()
-            .any(|doubt| matches!(doubt, Doubt::Load { .. }))
-        {
-            doubts.extend(batches_doubt(&results[..self.policy.0.len()]));
         }
-        let warnings = doubts.iter().map(Doubt::to_string).collect();
-        Ok((results, warnings))
     }
 
     /// The policy that the table relates every mean to, and its name.

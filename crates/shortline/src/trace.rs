@@ -1,4 +1,4 @@
-//! Traces for `sim` and `load`, as [`shortline_load::trace`] reads them. At the end of a trace,
+//! Traces for `load`, as [`shortline_load::trace`] reads them. At the end of a trace,
 //! standard error says what was skipped: one line about lines that could not be read, and one about
 //! requests of a log that are left out.
 

@@ -37,6 +37,12 @@ pub enum ModelError {
         /// The distribution.
         sizes: String,
     },
+    /// No job has such a size.
+    #[error("size {size}: want finite and above 0")]
+    Size {
+        /// What was given.
+        size: f64,
+    },
     /// No formula is known.
     #[error(
         "policy `{policy}`: no closed form is known; want one of {}",

@@ -2,6 +2,7 @@
 
 use super::analysis::Analysis;
 use super::mesh::Mesh;
+use super::residence::Residence;
 use super::{Form, ModelError};
 use crate::dist::Distribution;
 
@@ -36,13 +37,24 @@ impl Queue {
     /// # Errors
     /// [`ModelError::NoSecondMoment`] if they are infinite.
     pub fn solve(&self, policy: Form) -> Result<Analysis, ModelError> {
-        if policy.needs_second_moment() && !self.sizes.moment(2).is_finite() {
-            return Err(ModelError::NoSecondMoment {
-                sizes: self.sizes.to_string(),
-                policy,
-            });
-        }
+        self.check(policy)?;
         Ok(Analysis::new(self, policy, &Mesh::new(&self.sizes)))
+    }
+
+    /// E\[T(x)\] for each of these sizes, in the unit of the sizes: what a job of that size must expect
+    /// among the others, whether or not there are any such jobs.
+    ///
+    /// # Errors
+    /// As [`Queue::solve`]; [`ModelError::Size`] for one that is not finite and above 0.
+    pub fn sojourns(&self, policy: Form, sizes: &[f64]) -> Result<Vec<f64>, ModelError> {
+        self.check(policy)?;
+        let mesh = Mesh::new(&self.sizes);
+        let residence = Residence::new(&self.sizes, self.arrival_rate(), &mesh);
+        let sojourn = |&size: &f64| match size > 0.0 && size.is_finite() {
+            true => Ok(size + policy.delay(self, &residence, size)),
+            false => Err(ModelError::Size { size }),
+        };
+        sizes.iter().map(sojourn).collect()
     }
 
     /// The sizes of the jobs.
@@ -63,6 +75,16 @@ impl Queue {
     /// Arrivals per unit of time.
     pub fn arrival_rate(&self) -> f64 {
         self.load / self.mean
+    }
+
+    fn check(&self, policy: Form) -> Result<(), ModelError> {
+        if policy.needs_second_moment() && !self.sizes.moment(2).is_finite() {
+            return Err(ModelError::NoSecondMoment {
+                sizes: self.sizes.to_string(),
+                policy,
+            });
+        }
+        Ok(())
     }
 
     /// The load of the jobs smaller than `size`.

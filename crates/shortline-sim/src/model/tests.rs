@@ -44,6 +44,25 @@ fn exponential_sizes_at_half_load_give_the_known_means() {
     }
 }
 
+#[test]
+fn single_sizes_are_those_of_the_analysis() {
+    for (dist, policy) in SIZES.iter().zip(Form::ALL.iter().cycle()) {
+        if policy.needs_second_moment() && dist.contains("inf") {
+            continue;
+        }
+        let queue = Queue::new(dist.parse().unwrap(), 0.7).unwrap();
+        let points = queue.solve(*policy).unwrap().points;
+        let sizes: Vec<f64> = points.iter().map(|point| point.size).collect();
+        let wanted: Vec<f64> = points.iter().map(|point| point.sojourn).collect();
+        assert_eq!(queue.sojourns(*policy, &sizes), Ok(wanted), "{dist}");
+    }
+    let queue = Queue::new("exp:1".parse().unwrap(), 0.7).unwrap();
+    for size in [0.0, -1.0, f64::INFINITY, f64::NAN] {
+        let refused = queue.sojourns(Form::Srpt, &[1.0, size]).unwrap_err();
+        assert!(refused.to_string().ends_with("want finite and above 0"));
+    }
+}
+
 /// By hand: sizes 1 and 3, each half of the jobs, load 0.8, so 0.4 jobs a unit of time.
 #[test]
 fn two_sizes_give_what_is_computed_by_hand() {

@@ -3,13 +3,12 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use shortline_load::trace::name_of;
+use shortline_scenario::sizes_of_trace;
 use shortline_sim::dist::Distribution;
 
 use super::Args;
-use super::source::trace_options;
-use crate::trace;
 use shortline_command::CommandError;
+use shortline_command::output::note;
 
 /// Sizes by name, or those of a trace.
 #[derive(Clone, Debug)]
@@ -25,24 +24,12 @@ impl Sizes {
             Sizes::Named(sizes) => return Ok(sizes.clone()),
             Sizes::Trace(path) => path,
         };
-        let wire = args.wire();
-        let requests =
-            trace::requests(path, &trace_options(None)).map_err(CommandError::failure)?;
-        let mut failed = None;
-        let sizes = requests.map_while(|request| match request {
-            Ok(request) => Some(wire.wire_bytes(request.bytes) as f64),
-            Err(error) => {
-                failed = Some(error);
-                None
-            }
-        });
-        let found = Distribution::empirical(sizes);
-        match failed {
-            Some(error) => Err(CommandError::failure(error)),
-            None => found.map_err(|error| {
-                CommandError::Failure(format!("{}: {error}", name_of(path).display()))
-            }),
+        let (sizes, left_out) =
+            sizes_of_trace(path, &args.wire()).map_err(CommandError::failure)?;
+        for line in &left_out {
+            note(line);
         }
+        Ok(sizes)
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-/// Pages of `docs` that are for developers.
-const NOT_FOR_OPERATORS: [&str; 1] = ["rooms.md"];
+/// Pages of `docs` that are for developers, or for researchers: python/tests runs the code of python.md.
+const NOT_FOR_OPERATORS: [&str; 2] = ["python.md", "rooms.md"];
 /// What a block of code may be in. `text` is what a program prints, or a file of no language.
 const LANGUAGES: [&str; 9] = [
     "sh", "toml", "text", "nginx", "ini", "sql", "mermaid", "yaml", "json",

@@ -68,8 +68,9 @@ fn stale(root: &Path) -> Result<Vec<Made>, ResultsError> {
     let readme_now = fs::read_to_string(&readme).map_err(ResultsError::file(&readme))?;
     let mut readme_text =
         region::replace(&readme, &readme_now, "results", &entries.readme_text()?)?;
-    if let Some(first) = entries.readme_first_text()? {
-        readme_text = region::replace(&readme, &readme_text, "first results", &first)?;
+    for (name, part) in entries.readme_parts()? {
+        let region = format!("results {name}");
+        readme_text = region::replace(&readme, &readme_text, &region, &part)?;
     }
     let mut all = vec![
         Made {

@@ -1,7 +1,7 @@
 //! The entries of `results.toml`: headlines, the results below them, and the README's text with a
 //! placeholder for each figure. An inconsistency is reported with its line and key.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,7 @@ pub struct Entries {
     pub headlines: Vec<Headline>,
     results: Vec<Spanned<Outcome>>,
     readme: Spanned<String>,
-    readme_first: Option<Spanned<String>>,
+    readme_part: BTreeMap<String, Spanned<String>>,
     source: Source,
 }
 
@@ -28,8 +28,9 @@ pub struct Entries {
 #[serde(deny_unknown_fields)]
 struct File {
     readme: Spanned<String>,
-    /// What the README says before anything else.
-    readme_first: Option<Spanned<String>>,
+    /// Further texts of the README, by the names of their regions.
+    #[serde(default)]
+    readme_part: BTreeMap<String, Spanned<String>>,
     headline: Vec<Spanned<Headline>>,
     result: Vec<Spanned<Outcome>>,
 }
@@ -79,7 +80,7 @@ impl Entries {
             headlines,
             results: file.result,
             readme: file.readme,
-            readme_first: file.readme_first,
+            readme_part: file.readme_part,
             source,
         })
     }
@@ -105,15 +106,15 @@ impl Entries {
         self.filled(&self.readme, "readme")
     }
 
-    /// The text of the README's first screen, if there is one, as [`Self::readme_text`].
+    /// Further texts of the README with the names of their regions, filled in as [`Self::readme_text`].
     ///
     /// # Errors
     /// The same.
-    pub fn readme_first_text(&self) -> Result<Option<String>, ResultsError> {
-        let first = self.readme_first.as_ref();
-        first
-            .map(|text| self.filled(text, "readme_first"))
-            .transpose()
+    pub fn readme_parts(&self) -> Result<Vec<(&str, String)>, ResultsError> {
+        let parts = self.readme_part.iter();
+        parts
+            .map(|(name, text)| Ok((name.as_str(), self.filled(text, "readme_part")?)))
+            .collect()
     }
 
     fn filled(

@@ -205,3 +205,34 @@ fn what_does_not_fit_together_is_told() {
         "{region}"
     );
 }
+
+#[test]
+fn parts_of_the_readme_have_regions_of_their_own() {
+    let first = format!(
+        "[readme_part]\nfirst = 'In short {{w1-mean}}.'\n\n{}",
+        "[[headline]]"
+    );
+    let entries = format!("{HEADLINE}{}{}", entry(""), mean()).replacen("[[headline]]", &first, 1);
+    let root = project(&entries);
+    let lacks = write(root.path()).unwrap_err().to_string();
+    assert!(
+        lacks.contains("want one line `<!-- results first:begin -->`"),
+        "{lacks}"
+    );
+    let readme = root.path().join("README.md");
+    let regions = "<!-- results first:begin -->\n<!-- results first:end -->\n<!-- results:begin -->\n<!-- results:end -->\n";
+    fs::write(&readme, regions).unwrap();
+    write(root.path()).unwrap();
+    let text = read(root.path(), "README.md");
+    assert!(
+        text.starts_with(
+            "<!-- results first:begin -->\nIn short 33.4 ms.\n<!-- results first:end -->\n"
+        ),
+        "{text}"
+    );
+    let unknown = complaint(&entries.replace("{w1-mean}.'\n\n", "{w2}.'\n\n"));
+    assert!(
+        unknown.contains("readme_part: `{w2}` names no figure"),
+        "{unknown}"
+    );
+}

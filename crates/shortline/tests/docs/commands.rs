@@ -68,7 +68,6 @@ impl Shell {
     /// A shell for `text`, with the program under test first in its path.
     fn shell(&mut self, text: &str) -> Command {
         let text = self.place.filled(text);
-        self.place.release();
         let program = Path::new(env!("CARGO_BIN_EXE_shortline"));
         let path = std::env::var("PATH").unwrap_or_default();
         let path = format!("{}:{path}", program.parent().unwrap().display());

@@ -140,7 +140,6 @@ fn start_gate(place: &mut Place, text: &str) -> Result<(), String> {
     if text.contains("cancel") {
         command.args(["--monitor", "postgres://watcher@127.0.0.1:1/postgres"]);
     }
-    place.release();
     Serving::start(command).map(drop)
 }
 

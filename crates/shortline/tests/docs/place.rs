@@ -2,10 +2,10 @@
 //! folder and at a free port, and nothing else of the page's text is changed.
 
 use std::collections::BTreeMap;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 
 use regex::{Captures, Regex};
+use shortline_base::port::free_port;
 use tempfile::TempDir;
 
 /// Where a path of an operator's machine begins: at the start of a word, not inside an address.
@@ -18,8 +18,6 @@ pub struct Place {
     folder: TempDir,
     /// The free ports, by those in the page.
     ports: BTreeMap<String, u16>,
-    /// Those that no page names, so that they stay free meanwhile.
-    held: Vec<TcpListener>,
 }
 
 impl Place {
@@ -27,7 +25,6 @@ impl Place {
         Self {
             folder: tempfile::tempdir().unwrap(),
             ports: BTreeMap::new(),
-            held: Vec::new(),
         }
     }
 
@@ -55,19 +52,8 @@ impl Place {
     }
 
     fn port(&mut self, port: &str) -> u16 {
-        if let Some(known) = self.ports.get(port) {
-            return *known;
-        }
-        let free = TcpListener::bind("127.0.0.1:0").unwrap();
-        let number = free.local_addr().unwrap().port();
-        self.held.push(free);
-        self.ports.insert(port.to_owned(), number);
-        number
-    }
-
-    /// Gives the ports free, so that a server may listen there.
-    pub fn release(&mut self) {
-        self.held.clear();
+        let free = || free_port().unwrap();
+        *self.ports.entry(port.to_owned()).or_insert_with(free)
     }
 
     /// A page's text for this place.

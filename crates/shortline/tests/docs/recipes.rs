@@ -86,7 +86,6 @@ impl Served {
         command
             .args(["serve", "--config"])
             .arg(place.path("etc/shortline.toml"));
-        place.release();
         let serving = Serving::start(command).unwrap();
         Self {
             address,
@@ -115,7 +114,6 @@ impl Served {
 /// An application that answers each request with `text`, at a port that a page gives it.
 fn application(place: &mut Place, port: &str, text: &'static str) {
     let address = place.address(port);
-    place.release();
     let listener = TcpListener::bind(address).unwrap();
     std::thread::spawn(move || {
         for stream in listener.incoming() {

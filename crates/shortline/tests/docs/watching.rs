@@ -7,13 +7,14 @@ use std::fmt::Write as _;
 use std::io::{Read, Write as _};
 use std::net::TcpStream;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use regex::Regex;
 use serde_json::Value;
 
 use crate::page::root;
 use crate::place::Place;
-use crate::serving::Serving;
+use crate::serving::{PATIENCE, Serving};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_shortline");
 const DASHBOARDS: [&str; 2] = ["grafana-dashboard.json", "grafana-gate-dashboard.json"];
@@ -24,17 +25,28 @@ fn packaging(name: &str) -> String {
     std::fs::read_to_string(root().join("packaging").join(name)).unwrap()
 }
 
-/// The metrics of a process at its admin address, with their kinds.
-fn metrics(place: &mut Place, arguments: &[&str]) -> BTreeMap<String, String> {
+/// The metrics of a process at its admin address, with their kinds, once it has `last`.
+fn metrics(place: &mut Place, arguments: &[&str], last: &str) -> BTreeMap<String, String> {
     let admin = place.address("9180");
     let mut command = Command::new(PROGRAM);
     command
         .args(arguments)
         .args(["--listen", "127.0.0.1:0", "--admin", &admin]);
     command.current_dir(place.folder());
-    place.release();
     let _serving = Serving::start(command).unwrap();
-    let mut stream = TcpStream::connect(&admin).unwrap();
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let found = metrics_now(&admin);
+        if found.contains_key(last) {
+            return found;
+        }
+        assert!(Instant::now() < until, "no {last}: {found:?}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn metrics_now(admin: &str) -> BTreeMap<String, String> {
+    let mut stream = TcpStream::connect(admin).unwrap();
     stream
         .write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         .unwrap();
@@ -74,7 +86,7 @@ fn all_metrics() -> BTreeMap<String, String> {
         "--tls-key",
         "a.key",
     ];
-    let mut all = metrics(&mut place, &serve);
+    let mut all = metrics(&mut place, &serve, "shortline_certificate_late");
     let gate = [
         "gate",
         "postgres",
@@ -84,7 +96,11 @@ fn all_metrics() -> BTreeMap<String, String> {
         "transaction",
     ];
     let pool = ["--pool-users", "users", "--watch-user", "ann"];
-    all.append(&mut metrics(&mut place, &[&gate[..], &pool].concat()));
+    all.append(&mut metrics(
+        &mut place,
+        &[&gate[..], &pool].concat(),
+        "shortline_server_up",
+    ));
     all
 }
 

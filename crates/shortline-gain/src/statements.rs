@@ -63,12 +63,14 @@ impl Content {
             return Self::Mix;
         }
         let mut reader = Reader::default();
-        let mut count = 0;
+        let mut count = 0u64;
         for line in head.split_inclusive(|byte| *byte == b'\n') {
             reader.line(line, &mut |_| count += 1);
         }
         reader.end(&mut |_| count += 1);
-        if count > 0 || !reader.passed.left_out.is_empty() {
+        // A line of an access log may look like a message of a database, because a client wrote part of it.
+        let known = count + reader.passed.left_out.values().sum::<u64>();
+        if known > reader.passed.bad {
             Self::Statements
         } else {
             Self::Responses
@@ -243,9 +245,15 @@ struct Kinds {
     mysql: Classifier,
     names: Vec<String>,
     by_name: HashMap<String, u16>,
+    /// Whether some share the first.
+    has_other: bool,
 }
 
 impl Kinds {
+    fn count(&self) -> usize {
+        self.names.len() - usize::from(!self.has_other)
+    }
+
     fn new() -> Self {
         let of = |dialect| {
             let classifier = Classifier::new(&ClassifierConfig::new(Protocol::Sql(dialect)));
@@ -256,6 +264,7 @@ impl Kinds {
             mysql: of(Dialect::MySql),
             names: vec![OTHER.to_owned()],
             by_name: HashMap::from([(OTHER.to_owned(), 0)]),
+            has_other: false,
         }
     }
 
@@ -266,9 +275,11 @@ impl Kinds {
         };
         let class = classifier.statement(&entry.text, &Client::default());
         if let Some(kind) = self.by_name.get(&*class.name) {
+            self.has_other |= *kind == 0;
             return *kind;
         }
         if self.names.len() > KINDS_MAX {
+            self.has_other = true;
             return 0;
         }
         let kind = self.names.len() as u16;

@@ -154,7 +154,7 @@ impl Statements {
             from_unix_s: seconds(self.from_us),
             to_unix_s: seconds(self.to_us),
             statements: self.count(),
-            kinds_count: self.kinds.names.len() - 1,
+            kinds_count: self.kinds.count(),
             notes: self.notes.clone(),
             processors: u32::try_from(places.get()).unwrap_or(u32::MAX),
             processors_from: processors.map_or(Basis::BusiestHour, |_| Basis::Stated),

@@ -282,9 +282,10 @@ impl Reader {
     fn json(&mut self, line: &[u8], give: &mut impl FnMut(Entry)) {
         match json::fields(line) {
             Some((time, message)) => self.message(time.as_bytes(), message.as_bytes(), give),
-            None => self
-                .passed
-                .bad(self.line, "want `timestamp` and `message` of jsonlog"),
+            None => self.passed.bad(
+                self.line,
+                "want `timestamp`, `error_severity` and `message` of jsonlog",
+            ),
         }
     }
 

@@ -3,13 +3,17 @@
 use std::borrow::Cow;
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 #[derive(Deserialize)]
 struct Line<'a> {
     #[serde(borrow)]
     timestamp: Cow<'a, str>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     message: Cow<'a, str>,
+    /// Which other logs in JSON do not have.
+    #[serde(rename = "error_severity")]
+    _severity: IgnoredAny,
 }
 
 /// Its time and message.

@@ -137,6 +137,14 @@ fn logs_are_told_apart_by_what_they_hold() {
     assert_eq!(of("query,calls,total_exec_time\n"), Content::Mix);
     let line = "h - - [21/Nov/2026:10:00:00 +0000] \"GET /a HTTP/1.1\" 200 1\n";
     assert_eq!(of(line), Content::Responses);
+    // A client's own words do not make a database's log of it.
+    let agent = line.replace(
+        "\n",
+        " \"-\" \"LOG:  duration: 1 ms  statement: SELECT 1\"\n",
+    );
+    assert_eq!(of(&[line, &agent, line].concat()), Content::Responses);
+    let json = "{\"timestamp\":\"2026-11-26T10:00:00Z\",\"message\":\"GET /\"}\n";
+    assert_eq!(of(json), Content::Responses);
     assert_eq!(of(""), Content::Responses);
 }
 

@@ -258,3 +258,93 @@ fn what_cannot_be_replayed_is_refused_in_one_line() {
         assert!(error.contains(told), "{error}");
     }
 }
+
+/// Lookups, four at a time, in the order in which they end.
+fn statements(count: u32) -> String {
+    let line = |number: u32| {
+        let (minute, second) = (number / 60 % 60, number % 60);
+        let value = number.wrapping_mul(0x9e37_79b9);
+        format!(
+            "2026-11-26 10:{minute:02}:{second:02}.{:03} CET [7] LOG:  duration: 4000 ms  statement: SELECT a FROM t WHERE b = {value}\n",
+            number % 1000
+        )
+    };
+    (0..count).map(line).collect()
+}
+
+#[test]
+fn a_databases_log_counts_as_far_as_it_can_be_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(statements(3_000).as_bytes()).unwrap();
+    let gzip = gzip.finish().unwrap();
+    let cut = write(folder.path(), "cut.gz", &gzip[..gzip.len() - 9]);
+    let slow = "# Query_time: 1.5  Lock_time: 0\nSET timestamp=1795683600;\nSELECT 7;\n";
+    let later = statements(50);
+    // Binary garbage, a line that was cut, another format, and times that run backwards.
+    let mixed = [
+        &b"\xff\x00\x80 no log\n"[..],
+        later.as_bytes(),
+        &later.as_bytes()[30..],
+        slow.as_bytes(),
+    ]
+    .concat();
+    let mixed = write(folder.path(), "mixed.log", &mixed);
+    let output = gain(&["--json", "--processors", "2", &mixed, &cut]);
+    let (told, error) = (text(output.stdout), text(output.stderr));
+    assert_eq!(
+        (output.status.code(), error.as_str()),
+        (Some(0), ""),
+        "{told}"
+    );
+    let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+    let result = &told["results"][0];
+    let notes = result["notes"].to_string();
+    assert!(
+        notes.contains("mixed.log: 1 line could not be read; the first: line 1"),
+        "{notes}"
+    );
+    assert!(notes.contains("cut.gz: gzip is cut short"), "{notes}");
+    let count = result["statements"].as_u64().unwrap();
+    assert!((100 + 1_000..3_101).contains(&count), "{result}");
+    // In the hour of CET that is an hour earlier in UTC.
+    assert_eq!(result["busiest_unix_s"], 1_795_683_600);
+    assert!(result["full_s"].as_f64().unwrap() > 1_000.0, "{result}");
+}
+
+#[test]
+fn what_does_not_go_together_is_refused_in_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let site = write(folder.path(), "access.log", log().as_bytes());
+    let database = write(folder.path(), "postgres.log", statements(9).as_bytes());
+    let rows = write(
+        folder.path(),
+        "rows.csv",
+        b"query,calls,mean_exec_time\nSELECT 1,2,3\n",
+    );
+    for (words, want) in [
+        (vec![&*site, &*database], "is a web server's log, "),
+        (vec![&*rows, &*rows], "several tables of pg_stat_statements"),
+        (
+            vec!["--processors", "2", &*site],
+            "--processors is for a database's log",
+        ),
+        (
+            vec!["--uplink", "1mbit", &*database],
+            "--uplink is for a web server's log",
+        ),
+        (
+            vec!["--live", "60s", &*rows],
+            "--live is for a web server's log",
+        ),
+    ] {
+        let output = gain(&words);
+        let error = text(output.stderr);
+        assert_eq!(
+            (output.status.code(), error.lines().count()),
+            (Some(2), 1),
+            "{error}"
+        );
+        assert!(error.contains(want), "{error}");
+    }
+}

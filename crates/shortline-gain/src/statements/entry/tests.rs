@@ -73,7 +73,10 @@ statement: SELECT \"\"a\"\",\n  1\",,,,,,,,,\"psql\",\"client backend\",,0\n";
 #[test]
 fn csvlog_and_jsonlog_are_read() {
     assert_eq!(statements(CSV), [(0.421, "SELECT \"a\",\n  1".to_owned())]);
-    let json = r#"{"timestamp":"2026-11-26 16:43:35.123 UTC","user":"u","message":"duration: 0.421 ms  statement: SELECT \"a\"\n"}"#;
+    let json = concat!(
+        r#"{"timestamp":"2026-11-26 16:43:35.123 UTC","error_severity":"LOG","#,
+        r#""message":"duration: 0.421 ms  statement: SELECT \"a\"\n"}"#
+    );
     assert_eq!(statements(json), [(0.421, "SELECT \"a\"\n".to_owned())]);
 }
 

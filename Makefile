@@ -7,9 +7,11 @@
 #                   minutes of fuzzing; PostgreSQL's, psycopg's and go-sql-driver's own tests and
 #                   programs with five drivers through the gate, the latter through its pool, too; the
 #                   instructions of hot paths; an hour of simulated worlds, half of it the
-#                   gate's
+#                   gate's; the packages in clean Debians
 #   make wheel      build the Python package (docs/python.md)
 #   make wheel-test test it on two Pythons; a part of test-long
+#   make dist       a release: archive, Debian package, image, chart, SBOM, checksums, in target/dist
+#   make install    build, and install into /usr/local (PREFIX, DESTDIR), as root
 #   make bench      measure everything into lab-results (as root: namespaces)
 #   make docs-test  the operators' pages: their commands, configurations, links and sentences
 #   make lint       format, clippy, docs, licences
@@ -18,7 +20,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long wheel wheel-test docs-test bench lint setup h2spec pebble clean
+.PHONY: help demo test test-long wheel wheel-test docs-test bench dist install lint setup h2spec pebble helm clean
 
 BINARY = $(or $(CARGO_TARGET_DIR),target)/release/shortline
 
@@ -35,8 +37,9 @@ test: setup h2spec pebble
 	scripts/lint --but-clippy
 	scripts/test --clippy --no-default-features --features shortline/http3
 
-test-long: setup h2spec pebble
+test-long: setup h2spec pebble helm
 	scripts/setup kernel
+	scripts/setup packages
 	scripts/setup suites
 	cargo build --release --locked -p shortline -p shortline-lab
 	$(BINARY) lab kernel build || echo "test-long: without a kernel of its own W1 in virtual time is skipped"
@@ -51,6 +54,8 @@ test-long: setup h2spec pebble
 	scripts/suites/psycopg
 	scripts/suites/go-mysql
 	scripts/suites/drivers
+	scripts/dist
+	scripts/package-test
 
 wheel:
 	scripts/setup rust
@@ -68,6 +73,16 @@ docs-test:
 	cargo test --locked --no-default-features --features http3 -p shortline --test docs --test moving -- --nocapture
 	cargo test --locked -p shortline-lab --test docs
 
+dist:
+	scripts/setup dist
+	scripts/dist
+
+install: $(BINARY)
+	scripts/install $(BINARY)
+
+$(BINARY):
+	cargo build --release --locked -p shortline
+
 lint: setup
 	scripts/lint --deny
 
@@ -79,6 +94,9 @@ h2spec:
 
 pebble:
 	scripts/pebble/build
+
+helm:
+	scripts/helm/build
 
 clean:
 	cargo clean

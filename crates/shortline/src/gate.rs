@@ -64,8 +64,8 @@ enum Action {
 const EXAMPLES: &str = "\
 Examples:
   shortline gate postgres --listen 127.0.0.1:6432 --upstream 127.0.0.1:5432
-  shortline gate postgres --config /etc/shortline.toml --admin 127.0.0.1:9181
-  shortline gate import /etc/pgbouncer/pgbouncer.ini > /etc/shortline.toml
+  shortline gate postgres --config /etc/shortline/shortline.toml --admin 127.0.0.1:9181
+  shortline gate import /etc/pgbouncer/pgbouncer.ini > /etc/shortline/shortline.toml
 
 Times read 500ms or 2s, sizes 64KiB or 2MB. --help and docs/gate.md say more about each option.
 SIGHUP reads again rules, capacity, limits of the queue, the pool's users and the certificate;

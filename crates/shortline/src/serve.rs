@@ -124,8 +124,8 @@ Examples:
   shortline serve /srv/www                          at port 8080, the rate is found out
   shortline serve /srv/www --uplink 100mbit         paced at the uplink's rate
   shortline serve /srv/www --tls-auto example.org   HTTPS with a certificate by itself
-  shortline serve --config /etc/shortline.toml
-  shortline serve --config /etc/shortline.toml --check
+  shortline serve --config /etc/shortline/shortline.toml
+  shortline serve --config /etc/shortline/shortline.toml --check
 
 Rates read 10mbit or 1.5gbit, sizes 64KiB or 2MB, times 500ms or 2s.
 Files are served from ROOT, or from `root` in the file, and from nowhere else: a file without

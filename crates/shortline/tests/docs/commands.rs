@@ -57,7 +57,7 @@ impl Shell {
             .with("etc/shortline/userlist.txt", "\"ann\" \"secret\"\n")
             .with("etc/shortline/users", "\"ann\" \"secret\"\n")
             .with("etc/pgbouncer/pgbouncer.ini", import)
-            .with("etc/shortline.toml", own);
+            .with("etc/shortline/shortline.toml", own);
         Self {
             place,
             serving: Vec::new(),

@@ -78,14 +78,14 @@ impl Served {
     fn start(recipe: &str, mut place: Place) -> Self {
         let file = place.filled(&text_of(recipe));
         let address = place.address("80");
-        place.with("etc/shortline.toml", file);
+        place.with("etc/shortline/shortline.toml", file);
         for folder in ["var/log/shortline", "run/shortline"] {
             std::fs::create_dir_all(place.path(folder)).unwrap();
         }
         let mut command = Command::new(env!("CARGO_BIN_EXE_shortline"));
         command
             .args(["serve", "--config"])
-            .arg(place.path("etc/shortline.toml"));
+            .arg(place.path("etc/shortline/shortline.toml"));
         let serving = Serving::start(command).unwrap();
         Self {
             address,

@@ -34,6 +34,7 @@ mod nginx;
 mod ocsp;
 mod on_demand;
 mod order;
+mod packages;
 mod page;
 mod pebble;
 mod php;

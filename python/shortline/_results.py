@@ -35,6 +35,7 @@ _JOB = np.dtype(
         ("arrival", np.float64),
         ("size", np.float64),
         ("alone", np.float64),
+        ("start", np.float64),
         ("end", np.float64),
         ("sojourn", np.float64),
         ("slowdown", np.float64),
@@ -146,8 +147,10 @@ class PolicyResult:
     def jobs(self) -> Table:
         """Each job that was counted, by replication and arrival: a structured array.
 
-        Fields: ``arrival`` and ``end`` in seconds, ``size`` in bytes, ``alone`` (how long it would
-        have taken alone), ``sojourn``, ``slowdown``, ``failed`` (its user gave up), ``replication``.
+        Fields: ``arrival``, ``start`` and ``end`` in seconds, ``size`` in bytes, ``alone`` (how
+        long it would have taken alone), ``sojourn``, ``slowdown``, ``failed`` (its user gave up),
+        ``replication``. ``start`` is when it was first served, in its user's last attempt; NaN if
+        it never was. Where all jobs share, as under ``fair``, they are served from the first.
         """
         if self._jobs is None:
             raise ValueError("jobs: were not kept; want simulate(..., keep_jobs=True)")
@@ -240,9 +243,11 @@ class Results(Mapping[str, PolicyResult]):
 def jobs_of(columns: dict[str, Any], policy: int) -> Table:
     """The structured array of one policy's jobs."""
     sojourn = of_buffer(columns["sojourn"][policy])
+    start = of_buffer(columns["start"][policy])
     jobs = np.empty(len(sojourn), dtype=_JOB)
     for name in ("arrival", "size", "alone", "replication"):
         jobs[name] = of_buffer(columns[name])
+    jobs["start"] = start
     jobs["failed"] = sojourn < 0
     jobs["sojourn"] = np.abs(sojourn)
     jobs["end"] = jobs["arrival"] + jobs["sojourn"]

@@ -51,7 +51,7 @@ def simulate(
         rate: of each server, in bits per second, or text such as ``"10mbit"``.
         policies: names, as a list or separated by commas; see :func:`policies`.
         seed: of all random numbers.
-        keep_jobs: whether :attr:`PolicyResult.jobs` is wanted: some 60 bytes a job and policy, for
+        keep_jobs: whether :attr:`PolicyResult.jobs` is wanted: some 80 bytes a job and policy, for
             20 million jobs at most.
         servers: how many there are of that rate; a job is on one of them at most.
         dispatch: each server has a queue of its own, to which a job goes at its arrival by

@@ -22,6 +22,9 @@ def test_a_known_schedule_gives_its_known_times():
     np.testing.assert_allclose(ends["srpt"], [0.045, 0.010, 0.020, 0.030], rtol=0, atol=1e-12)
     np.testing.assert_allclose(ends["fsp"], [0.025, 0.010, 0.035, 0.045], rtol=0, atol=1e-12)
     np.testing.assert_allclose(ends["fifo"], [0.015, 0.025, 0.035, 0.045], rtol=0, atol=1e-12)
+    starts = {name: found.jobs["start"] for name, found in runs.items()}
+    np.testing.assert_allclose(starts["srpt"], [0.030, 0, 0.010, 0.020], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(starts["fifo"], [0, 0.015, 0.025, 0.035], rtol=0, atol=1e-12)
     jobs = runs["srpt"].jobs
     assert jobs["alone"].tolist() == [0.015, 0.010, 0.010, 0.010]
     assert jobs["arrival"].tolist() == [0, 0, 0.010, 0.020]
@@ -44,6 +47,9 @@ def test_the_jobs_add_up_to_the_summary():
         assert jobs["slowdown"].mean() == pytest.approx(found.slowdown_mean, rel=1e-9), name
         assert jobs["slowdown"].max() == pytest.approx(found.slowdown_max, rel=1e-9), name
         assert (jobs["slowdown"] >= 1 - 1e-9).all()
+        waits = jobs["start"] - jobs["arrival"]
+        assert (waits >= 0).all() and (jobs["end"] - jobs["start"] > 0).all()
+        assert (waits == 0).all() == (name != "srpt"), name
         assert found.by_percentile["jobs"].sum() == pytest.approx(60_000)
         assert len(found.by_percentile) == 200
         above = jobs["sojourn"] > found.sojourn_p99
@@ -108,6 +114,7 @@ def test_settings_do_what_they_say():
     given_up = sl.simulate(KNOWN, rate=RATE, policies="fifo", abort_after=0.02)["fifo"]
     assert given_up.failed == given_up.jobs["failed"].sum() > 0
     assert (given_up.jobs["sojourn"][given_up.jobs["failed"]] == 0.02).all()
+    assert np.isnan(given_up.jobs["start"]).any()
     gate = sl.simulate(KNOWN, rate=RATE, policies="fifo,fair", backend_capacity=0.01)
     assert gate["fifo"].requests == 4
     users = sl.simulate(SMALL, rate=RATE, policies="shares", users="20,100/1")["shares"]

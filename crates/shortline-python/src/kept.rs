@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyDict, PyList};
+use pyo3::types::{PyDict, PyList};
 use shortline_sim::{JobEnd, Observer};
 
 use crate::columns::column;
@@ -40,7 +40,8 @@ pub struct Kept<'a> {
     replication: u32,
     /// `None` if the jobs are not wanted.
     jobs: Option<Vec<Job>>,
-    /// The times in the system of each job, by policy, in the order of `jobs`.
+    /// When each job was first served and how long it was in the system, by policy, in the order of `jobs`.
+    starts_ns: Vec<f64>,
     sojourns_ns: Vec<f64>,
 }
 
@@ -58,6 +59,7 @@ impl<'a> Kept<'a> {
             shared,
             replication,
             jobs: is_wanted.then(Vec::new),
+            starts_ns: Vec::new(),
             sojourns_ns: Vec::new(),
         }
     }
@@ -77,6 +79,7 @@ impl Observer for Kept<'_> {
             bytes: job.bytes,
             alone_ns: job.alone_ns,
         });
+        self.starts_ns.extend_from_slice(job.starts_ns);
         self.sojourns_ns.extend_from_slice(job.sojourns_ns);
     }
 
@@ -85,36 +88,40 @@ impl Observer for Kept<'_> {
     }
 }
 
-/// A job's columns of all replications, one after the other, each in the order of arrival; the last one, by policy,
-/// has how long it was in the system, below 0 if its user gave up. `None` if no job was kept.
+/// One job of a replication: what it is, when it was first served and how long it was in the system.
+type Row<'a> = (&'a Job, &'a [f64], &'a [f64], u32);
+
+/// Columns of the jobs of all replications, one after the other, each in the order of arrival. `start` and `sojourn` have
+/// a column a policy; a sojourn is below 0 if the user gave up. `None` if no job was kept.
 pub fn columns<'py>(
     py: Python<'py>,
     replications: &[Kept<'_>],
     policies: usize,
 ) -> PyResult<Option<Bound<'py, PyDict>>> {
-    let mut ordered: Vec<(&Job, &[f64], u32)> = Vec::new();
+    let mut rows: Vec<Row<'_>> = Vec::new();
     for kept in replications {
         let Some(jobs) = &kept.jobs else {
             return Ok(None);
         };
-        let begin = ordered.len();
-        let sojourns_ns = kept.sojourns_ns.chunks_exact(policies);
-        let both = jobs.iter().zip(sojourns_ns);
-        ordered.extend(both.map(|(job, sojourns_ns)| (job, sojourns_ns, kept.replication)));
-        ordered[begin..].sort_unstable_by_key(|(job, ..)| job.number);
+        let begin = rows.len();
+        let starts_ns = kept.starts_ns.chunks_exact(policies);
+        let times = starts_ns.zip(kept.sojourns_ns.chunks_exact(policies));
+        let row = |(job, (starts_ns, sojourns_ns))| (job, starts_ns, sojourns_ns, kept.replication);
+        rows.extend(jobs.iter().zip(times).map(row));
+        rows[begin..].sort_unstable_by_key(|(job, ..)| job.number);
     }
-    let of_job = |value: fn(&Job) -> f64| column(py, ordered.iter().map(|(job, ..)| value(job)));
-    let by_policy = |policy: usize| -> PyResult<Bound<'py, PyByteArray>> {
-        let sojourn_s = |sojourns_ns: &[f64]| sojourns_ns[policy] / 1e9;
-        column(py, ordered.iter().map(|(_, ns, _)| sojourn_s(ns)))
+    let of_row = |value: &dyn Fn(&Row<'_>) -> f64| column(py, rows.iter().map(value));
+    let by_policy = |times_ns: fn(&Row<'_>, usize) -> f64| -> PyResult<Bound<'py, PyList>> {
+        let one = |policy| of_row(&|row| times_ns(row, policy) / 1e9);
+        let columns: PyResult<Vec<_>> = (0..policies).map(one).collect();
+        PyList::new(py, columns?)
     };
-    let sojourns: PyResult<Vec<_>> = (0..policies).map(by_policy).collect();
     let columns = PyDict::new(py);
-    columns.set_item("arrival", of_job(|job| job.at_ns as f64 / 1e9)?)?;
-    columns.set_item("size", of_job(|job| job.bytes)?)?;
-    columns.set_item("alone", of_job(|job| job.alone_ns / 1e9)?)?;
-    let replication = ordered.iter().map(|&(.., number)| f64::from(number));
-    columns.set_item("replication", column(py, replication)?)?;
-    columns.set_item("sojourn", PyList::new(py, sojourns?)?)?;
+    columns.set_item("arrival", of_row(&|(job, ..)| job.at_ns as f64 / 1e9)?)?;
+    columns.set_item("size", of_row(&|(job, ..)| job.bytes)?)?;
+    columns.set_item("alone", of_row(&|(job, ..)| job.alone_ns / 1e9)?)?;
+    columns.set_item("replication", of_row(&|row| f64::from(row.3))?)?;
+    columns.set_item("start", by_policy(|row, policy| row.1[policy])?)?;
+    columns.set_item("sojourn", by_policy(|row, policy| row.2[policy])?)?;
     Ok(Some(columns))
 }

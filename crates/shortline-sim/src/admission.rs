@@ -25,7 +25,7 @@ use shortline_sched::admission::{
 use shortline_sched::{Policy, Urgency};
 
 use crate::SimError;
-use crate::engine::Work;
+use crate::engine::{Work, put};
 
 /// An end this soon after an arrival counts as before it, as in the other engines.
 const ROUNDING_NS: f64 = 1e-3;
@@ -104,6 +104,8 @@ pub(crate) struct Gated {
     jobs: HashMap<RequestId, Job>,
     /// The request of each slot, for jobs that leave early.
     requests: HashMap<u32, RequestId>,
+    /// When each slot's job was admitted; not a number before.
+    started_ns: Vec<f64>,
     /// Whether the gate must be asked again who may enter.
     stale: bool,
 }
@@ -159,12 +161,18 @@ impl Gated {
             ending: BTreeMap::new(),
             jobs: HashMap::new(),
             requests: HashMap::new(),
+            started_ns: Vec::new(),
             stale: false,
         }
     }
 
     pub(crate) fn now_ns(&self) -> f64 {
         self.now_ns
+    }
+
+    /// When the job of a slot was admitted; not a number if it never was.
+    pub(crate) fn started_ns(&self, slot: u32) -> f64 {
+        self.started_ns[slot as usize]
     }
 
     pub(crate) fn submit(&mut self, job: &Work) {
@@ -174,6 +182,7 @@ impl Gated {
 
     /// The same for a job whose type has a name.
     pub(crate) fn submit_as(&mut self, job: &Work, name: &str) {
+        put(&mut self.started_ns, job.slot as usize, f64::NAN);
         let kind = self.gate.type_of(name);
         // As many may wait as may be in the system.
         let Ok(id) = self.gate.arrive(self.now(), kind) else {
@@ -237,6 +246,7 @@ impl Gated {
         }
         while let Some(id) = self.gate.admit_next(self.now()) {
             if let Some(job) = self.jobs.get_mut(&id) {
+                self.started_ns[job.slot as usize] = self.now_ns;
                 let key = ((self.attained_ns + job.work_ns).to_bits(), id);
                 job.key = Some(key);
                 self.ending.insert(key, id);

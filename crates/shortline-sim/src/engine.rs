@@ -174,6 +174,17 @@ impl Servers {
         }
     }
 
+    /// When the last job of a slot was first served, in nanoseconds; not a number if it never was.
+    pub(crate) fn started_ns(&self, slot: u32) -> f64 {
+        match self {
+            Self::Ranked(servers) => servers.started_ns(slot),
+            Self::Sharing(servers) => servers.started_ns(slot),
+            Self::Levels(servers) => servers.started_ns(slot),
+            Self::Gated(servers) => servers.started_ns(slot),
+            Self::Dispatched(servers) => servers.started_ns(slot),
+        }
+    }
+
     /// The present time, in nanoseconds.
     pub(crate) fn now_ns(&self) -> f64 {
         match self {
@@ -194,7 +205,7 @@ const NOTHING: f64 = 1e-9;
 const ROUNDING_NS: f64 = 1e-3;
 
 /// Writes `value` at `index` of a table that grows as slots come into use.
-fn put<T: Clone>(table: &mut Vec<T>, index: usize, value: T) {
+pub(crate) fn put<T: Clone>(table: &mut Vec<T>, index: usize, value: T) {
     if index >= table.len() {
         table.resize(index + 1, value.clone());
     }

@@ -27,6 +27,9 @@ pub struct JobEnd<'a> {
     pub bytes: f64,
     /// How long it would have taken alone, in nanoseconds.
     pub alone_ns: f64,
+    /// When it was first served under each policy, in nanoseconds, in its user's last attempt; not a number if it
+    /// never was. Where jobs share, that is when it could be served.
+    pub starts_ns: &'a [f64],
     /// How long it was in the system under each policy, in nanoseconds; below 0 if its user gave up.
     pub sojourns_ns: &'a [f64],
 }
@@ -47,11 +50,12 @@ mod tests {
     use crate::{SimError, Simulation};
 
     /// Keeps what a test wants to know of each job.
-    struct Keeps(Vec<(u64, Vec<f64>)>);
+    struct Keeps(Vec<(u64, Vec<f64>, Vec<f64>)>);
 
     impl Observer for Keeps {
         fn job(&mut self, job: &JobEnd<'_>) {
-            self.0.push((job.number, job.sojourns_ns.to_vec()));
+            self.0
+                .push((job.number, job.starts_ns.to_vec(), job.sojourns_ns.to_vec()));
         }
     }
 
@@ -100,9 +104,10 @@ mod tests {
             .unwrap();
         assert_eq!(kept.len(), 2);
         for Keeps(mut jobs) in kept {
-            jobs.sort_by_key(|(number, _)| *number);
+            jobs.sort_by_key(|(number, ..)| *number);
             // The first is the warm-up.
-            assert_eq!(jobs, [(0, vec![20.0, 30.0]), (1, vec![30.0, 30.0])]);
+            let second = (0, vec![10.0, 0.0], vec![20.0, 30.0]);
+            assert_eq!(jobs, [second, (1, vec![20.0, 0.0], vec![30.0, 30.0])]);
         }
         assert_eq!(results[0].sojourn_mean, 25e-9);
         assert_eq!(

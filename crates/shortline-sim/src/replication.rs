@@ -39,6 +39,8 @@ pub(crate) struct Replication<'a, O> {
     /// Sojourn times of the jobs present, in nanoseconds, by slot and system; below 0 for jobs
     /// given up.
     sojourns_ns: Vec<f64>,
+    /// When they were first served, likewise.
+    starts_ns: Vec<f64>,
     slots_free: Vec<u32>,
     /// Jobs that are to be counted and are still present.
     counted_present: u64,
@@ -128,6 +130,7 @@ impl<'a, O: Observer> Replication<'a, O> {
             reference,
             present: Vec::new(),
             sojourns_ns: Vec::new(),
+            starts_ns: Vec::new(),
             slots_free: Vec::new(),
             counted_present: 0,
             tallies: vec![
@@ -287,6 +290,7 @@ impl<'a, O: Observer> Replication<'a, O> {
         let present = &mut self.present[slot];
         let sojourn_ns = (end.at_ns - present.at_ns as f64).max(f64::MIN_POSITIVE);
         self.sojourns_ns[slot * stride + place] = if end.failed { -sojourn_ns } else { sojourn_ns };
+        self.starts_ns[slot * stride + place] = end.started_ns;
         present.systems_left -= 1;
         if present.systems_left == 0 {
             let present = *present;
@@ -307,6 +311,7 @@ impl<'a, O: Observer> Replication<'a, O> {
             at_ns: present.at_ns,
             bytes: present.bytes,
             alone_ns: present.alone_ns,
+            starts_ns: &self.starts_ns[slot * stride..][..self.tallies.len()],
             sojourns_ns: &sojourns_ns[..self.tallies.len()],
         });
         let reference_ns = self.reference.map(|place| sojourns_ns[place].abs());
@@ -344,8 +349,9 @@ impl<'a, O: Observer> Replication<'a, O> {
         }
         let slot = self.present.len() as u32;
         self.present.push(present);
-        self.sojourns_ns
-            .resize(self.present.len() * self.systems.len(), 0.0);
+        let places = self.present.len() * self.systems.len();
+        self.sojourns_ns.resize(places, 0.0);
+        self.starts_ns.resize(places, 0.0);
         Ok(slot)
     }
 

@@ -53,6 +53,12 @@ impl Dispatched {
         self.now_ns
     }
 
+    /// When the job of a slot was first served; not a number if it never was.
+    pub(super) fn started_ns(&self, slot: u32) -> f64 {
+        let server = &self.servers[self.places[slot as usize]];
+        server.queue.started_ns(slot)
+    }
+
     pub(super) fn submit(&mut self, job: &Work) {
         let now_ns = self.now_ns;
         let queued = |server: &Server| Queued {

@@ -24,6 +24,8 @@ pub(crate) struct Levels {
     /// By descending service: the last has had least.
     levels: Vec<Level>,
     submitted: u64,
+    /// When the job of each slot came: it is served from then on.
+    started_ns: Vec<f64>,
     /// The key of each slot's job, for jobs that leave early.
     keys: Vec<Key>,
 }
@@ -55,6 +57,7 @@ impl Levels {
             now_ns: 0.0,
             levels: Vec::new(),
             submitted: 0,
+            started_ns: Vec::new(),
             keys: Vec::new(),
         }
     }
@@ -63,7 +66,13 @@ impl Levels {
         self.now_ns
     }
 
+    /// When the job of a slot was first served.
+    pub(super) fn started_ns(&self, slot: u32) -> f64 {
+        self.started_ns[slot as usize]
+    }
+
     pub(super) fn submit(&mut self, job: &Work) {
+        put(&mut self.started_ns, job.slot as usize, self.now_ns);
         let key = (job.work_ns.to_bits(), self.submitted);
         self.submitted += 1;
         put(&mut self.keys, job.slot as usize, key);

@@ -31,6 +31,8 @@ pub(crate) struct Ranked {
     jobs: Vec<Present>,
     /// The scheduler's name of each slot's job, for jobs that leave early.
     ids: Vec<Option<JobId>>,
+    /// When each slot's job was first served; not a number before.
+    started_ns: Vec<f64>,
 }
 
 #[derive(Clone, Copy)]
@@ -63,11 +65,17 @@ impl Ranked {
             change_ns: f64::INFINITY,
             jobs: Vec::new(),
             ids: Vec::new(),
+            started_ns: Vec::new(),
         }
     }
 
     pub(super) fn now_ns(&self) -> f64 {
         self.now_ns
+    }
+
+    /// When the job of a slot was first served; not a number if it never was.
+    pub(super) fn started_ns(&self, slot: u32) -> f64 {
+        self.started_ns[slot as usize]
     }
 
     pub(super) fn submit(&mut self, job: &Work) {
@@ -96,6 +104,7 @@ impl Ranked {
         };
         put(&mut self.jobs, id.index(), present);
         put(&mut self.ids, job.slot as usize, Some(id));
+        put(&mut self.started_ns, job.slot as usize, f64::NAN);
         self.stale = true;
     }
 
@@ -145,7 +154,12 @@ impl Ranked {
         while left > NOTHING
             && let Some(id) = self.scheduler.take(self.now_ns as u64)
         {
-            let speed = self.jobs[id.index()].cap.min(left);
+            let job = &self.jobs[id.index()];
+            let started_ns = &mut self.started_ns[job.slot as usize];
+            if started_ns.is_nan() {
+                *started_ns = self.now_ns;
+            }
+            let speed = job.cap.min(left);
             left -= speed;
             self.served.push(Served { id, speed });
         }

@@ -26,6 +26,8 @@ pub(crate) struct Sharing {
     places: Vec<usize>,
     jobs: usize,
     submitted: u64,
+    /// When the job of each slot came: it is served from then on.
+    started_ns: Vec<f64>,
     /// Where the job of each slot is, for jobs that leave early.
     keys: Vec<(usize, Key)>,
 }
@@ -62,6 +64,7 @@ impl Sharing {
             places,
             jobs: 0,
             submitted: 0,
+            started_ns: Vec::new(),
             keys: Vec::new(),
         }
     }
@@ -70,7 +73,13 @@ impl Sharing {
         self.now_ns
     }
 
+    /// When the job of a slot was first served.
+    pub(super) fn started_ns(&self, slot: u32) -> f64 {
+        self.started_ns[slot as usize]
+    }
+
     pub(super) fn submit(&mut self, job: &Work) {
+        put(&mut self.started_ns, job.slot as usize, self.now_ns);
         let place = self.places[job.class];
         let class = &mut self.classes[place];
         if class.ending.is_empty() {

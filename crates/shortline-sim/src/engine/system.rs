@@ -34,6 +34,8 @@ pub(crate) struct End {
     pub slot: u32,
     /// When, in nanoseconds.
     pub at_ns: f64,
+    /// When it was first served, in its last attempt; not a number if it never was.
+    pub started_ns: f64,
     /// Whether the user gave up.
     pub failed: bool,
 }
@@ -139,7 +141,8 @@ impl System {
                     continue;
                 }
                 self.stop_timer(slot);
-                return Some(self.gone(slot, false));
+                let started_ns = self.servers.started_ns(slot);
+                return Some(self.gone(slot, started_ns, false));
             }
             if timer_ns > until_ns {
                 return None;
@@ -229,21 +232,24 @@ impl System {
         let User {
             begun, attempts, ..
         } = self.users[slot as usize];
+        let mut started_ns = f64::NAN;
         if begun {
+            started_ns = self.servers.started_ns(slot);
             self.servers.cancel(slot);
         }
         if attempts > retries {
-            return Some(self.gone(slot, true));
+            return Some(self.gone(slot, started_ns, true));
         }
         self.ask(slot);
         None
     }
 
-    fn gone(&mut self, slot: u32, failed: bool) -> End {
+    fn gone(&mut self, slot: u32, started_ns: f64, failed: bool) -> End {
         self.count_change(-1);
         End {
             slot,
             at_ns: self.servers.now_ns(),
+            started_ns,
             failed,
         }
     }

@@ -3,8 +3,8 @@
 //! what it measures is itself; here a turn costs the same with 32 clients and with 5,000 (epoll, by tokio).
 //!
 //! All clients connect and log in at once, as user `postgres` with the password `secret`, by MD5 or SCRAM. (By SCRAM
-//! each client hashes 4,096 times, which for 5,000 takes this process seconds.) Each sends a first statement at once. When all have their answer, the
-//! measured seconds begin. It prints a line: how many failed, the longest and the 99th percentile of the time from
+//! each client hashes 4,096 times, which for 5,000 takes this process seconds.) Each sends a first statement at once.
+//! When all have their answer, the measured seconds begin. It prints a line: how many failed, the longest and the 99th percentile of the time from
 //! connecting to the first answer, transactions per second, median and 99th percentile of their latency, and the processor
 //! time that PROCESS took for each.
 //! The protocol: PostgreSQL 17 documentation, chapter 53.
@@ -66,7 +66,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
     let used = processor_time(process)? - used_before;
     println!(
-        "{failed} failed; first answer p99 {:.2} s, longest {:.2} s; {:.0} /s, median {:.0} us, p99 {:.0} us; {:.1} us of processor time each",
+        "{failed} failed; first answer p99 {:.2} s, longest {:.2} s; \
+         {:.0} /s, median {:.0} us, p99 {:.0} us; {:.1} us of processor time each",
         quantile(&mut first, 0.99).as_secs_f64(),
         quantile(&mut first, 1.0).as_secs_f64(),
         latencies.len() as f64 / measured.as_secs_f64(),

@@ -31,15 +31,14 @@ pub enum Trust {
 /// # Errors
 /// [`TlsError`]
 pub fn client_config(trust: &Trust, alpn: &[&[u8]]) -> Result<ClientConfig, TlsError> {
-    let provider = provider();
-    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
-        .with_safe_default_protocol_versions()?;
+    let builder =
+        ClientConfig::builder_with_provider(provider()).with_safe_default_protocol_versions()?;
     let mut config = match trust {
         Trust::System => builder.with_root_certificates(roots_of_system()?),
         Trust::File(path) => builder.with_root_certificates(roots_of_file(path)?),
         Trust::Anyone => builder
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider))),
+            .with_custom_certificate_verifier(Arc::new(AnyCertificate::default())),
     }
     .with_no_client_auth();
     config.alpn_protocols = alpn.iter().map(|name| name.to_vec()).collect();
@@ -84,9 +83,15 @@ fn usable(found: Vec<CertificateDer<'static>>) -> Result<RootCertStore, String> 
     }
 }
 
-/// Accepts any certificate; checks only the handshake's signatures.
+/// Accepts any certificate; checks only the handshake's signatures. As [`Trust::Anyone`], for a configuration that is made otherwise.
 #[derive(Debug)]
-struct AnyCertificate(Arc<CryptoProvider>);
+pub struct AnyCertificate(Arc<CryptoProvider>);
+
+impl Default for AnyCertificate {
+    fn default() -> Self {
+        Self(provider())
+    }
+}
 
 impl ServerCertVerifier for AnyCertificate {
     fn verify_server_cert(

@@ -6,7 +6,7 @@
 //! | [`NamedCertificates`], [`names`] | certificates by the names that clients ask for |
 //! | [`Beside`] | certificates of names that are in no table, and for clients of a protocol that is answered by the handshake alone |
 //! | [`ClientAuth`], [`ClientIdentity`] | clients that show a certificate: which are accepted, and who they are |
-//! | [`Trust`], [`client_config`], [`connect`] | whom a client trusts, and how it begins TLS |
+//! | [`Trust`], [`client_config`], [`connect`], [`AnyCertificate`] | whom a client trusts, and how it begins TLS |
 //! | `fitness` | certificates that some programs accept and others refuse: why, and what to do |
 //! | [`TlsError`] | what is wrong, with the file |
 
@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 use rustls::crypto::{CryptoProvider, ring};
 
-pub use client::{Trust, client_config, connect};
+pub use client::{AnyCertificate, Trust, client_config, connect};
 pub use client_auth::{
     Certified, ClientAuth, ClientAuthFiles, ClientAuthMode, ClientAuthModeError, refusal,
 };

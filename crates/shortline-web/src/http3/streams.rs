@@ -148,81 +148,51 @@ pub type Gone = Pin<Box<dyn Future<Output = ()> + Send + Sync>>;
 
 type Waiting<T> = Pin<Box<dyn Future<Output = Result<T, ConnectionError>> + Send>>;
 
-/// A connection.
+/// A connection: accepts streams, and opens them. h3 wants a second one for who opens streams besides.
 pub struct Quic {
     carrier: Arc<Carrier>,
     connection: quinn::Connection,
-    requests: Waiting<(quinn::SendStream, quinn::RecvStream)>,
-    others: Waiting<quinn::RecvStream>,
-    opening: Option<Waiting<quinn::SendStream>>,
-}
-
-/// Opens streams of a connection.
-pub struct Opener {
-    carrier: Arc<Carrier>,
-    connection: quinn::Connection,
+    requests: Option<Waiting<(quinn::SendStream, quinn::RecvStream)>>,
+    others: Option<Waiting<quinn::RecvStream>>,
     opening: Option<Waiting<quinn::SendStream>>,
 }
 
 impl Quic {
     pub fn new(connection: quinn::Connection, carrier: Arc<Carrier>) -> Self {
         Self {
-            requests: next_request(&connection),
-            others: next_other(&connection),
-            opening: None,
-            connection,
             carrier,
+            connection,
+            requests: None,
+            others: None,
+            opening: None,
         }
     }
 }
 
-fn next_request(connection: &quinn::Connection) -> Waiting<(quinn::SendStream, quinn::RecvStream)> {
-    let connection = connection.clone();
-    Box::pin(async move { connection.accept_bi().await })
-}
-
-fn next_other(connection: &quinn::Connection) -> Waiting<quinn::RecvStream> {
-    let connection = connection.clone();
-    Box::pin(async move { connection.accept_uni().await })
-}
-
-fn poll_open(
-    opening: &mut Option<Waiting<quinn::SendStream>>,
+/// Polls what `begin` makes of the connection, until it has a result.
+fn poll_waiting<T, F: Future<Output = Result<T, ConnectionError>> + Send + 'static>(
+    waiting: &mut Option<Waiting<T>>,
     connection: &quinn::Connection,
-    carrier: &Arc<Carrier>,
+    begin: impl FnOnce(quinn::Connection) -> F,
     context: &mut Context<'_>,
-) -> Poll<Result<SendStream, StreamErrorIncoming>> {
-    let opened = opening.get_or_insert_with(|| {
-        let connection = connection.clone();
-        Box::pin(async move { connection.open_uni().await })
-    });
-    let opened = ready!(opened.as_mut().poll(context));
-    *opening = None;
-    Poll::Ready(match opened {
-        Ok(stream) => Ok(SendStream::new(stream, carrier)),
-        Err(error) => Err(of_connection(error)),
-    })
-}
-
-/// No server opens one.
-fn poll_open_bidi() -> Poll<Result<BidiStream, StreamErrorIncoming>> {
-    Poll::Ready(Err(of_connection(ConnectionError::LocallyClosed)))
-}
-
-fn close(connection: &quinn::Connection, code: Code, reason: &[u8]) {
-    connection.close(var_int(code.value()), reason);
+) -> Poll<Result<T, ConnectionError>> {
+    let future = waiting.get_or_insert_with(|| Box::pin(begin(connection.clone())));
+    let done = ready!(future.as_mut().poll(context));
+    *waiting = None;
+    Poll::Ready(done)
 }
 
 impl quic::Connection<Bytes> for Quic {
     type RecvStream = RecvStream;
-    type OpenStreams = Opener;
+    type OpenStreams = Self;
 
     fn poll_accept_recv(
         &mut self,
         context: &mut Context<'_>,
     ) -> Poll<Result<RecvStream, ConnectionErrorIncoming>> {
-        let accepted = ready!(self.others.as_mut().poll(context)).map_err(lost)?;
-        self.others = next_other(&self.connection);
+        let accept = |connection: quinn::Connection| async move { connection.accept_uni().await };
+        let accepted = poll_waiting(&mut self.others, &self.connection, accept, context);
+        let accepted = ready!(accepted).map_err(lost)?;
         Poll::Ready(Ok(RecvStream::of_client(accepted, &self.carrier)))
     }
 
@@ -230,20 +200,17 @@ impl quic::Connection<Bytes> for Quic {
         &mut self,
         context: &mut Context<'_>,
     ) -> Poll<Result<BidiStream, ConnectionErrorIncoming>> {
-        let (send, receive) = ready!(self.requests.as_mut().poll(context)).map_err(lost)?;
-        self.requests = next_request(&self.connection);
+        let accept = |connection: quinn::Connection| async move { connection.accept_bi().await };
+        let accepted = poll_waiting(&mut self.requests, &self.connection, accept, context);
+        let (send, receive) = ready!(accepted).map_err(lost)?;
         let send = SendStream::new(send, &self.carrier);
         *self.carrier.accepted.lock() = Some(Arc::clone(&send.pipe));
         let receive = RecvStream::of_request(receive, Arc::clone(&send.pipe), &self.carrier);
         Poll::Ready(Ok(BidiStream { send, receive }))
     }
 
-    fn opener(&self) -> Opener {
-        Opener {
-            carrier: Arc::clone(&self.carrier),
-            connection: self.connection.clone(),
-            opening: None,
-        }
+    fn opener(&self) -> Self {
+        Self::new(self.connection.clone(), Arc::clone(&self.carrier))
     }
 }
 
@@ -251,45 +218,28 @@ impl quic::OpenStreams<Bytes> for Quic {
     type BidiStream = BidiStream;
     type SendStream = SendStream;
 
+    /// No server opens one.
     fn poll_open_bidi(
         &mut self,
         _: &mut Context<'_>,
     ) -> Poll<Result<BidiStream, StreamErrorIncoming>> {
-        poll_open_bidi()
+        Poll::Ready(Err(of_connection(ConnectionError::LocallyClosed)))
     }
 
     fn poll_open_send(
         &mut self,
         context: &mut Context<'_>,
     ) -> Poll<Result<SendStream, StreamErrorIncoming>> {
-        poll_open(&mut self.opening, &self.connection, &self.carrier, context)
+        let open = |connection: quinn::Connection| async move { connection.open_uni().await };
+        let opened = poll_waiting(&mut self.opening, &self.connection, open, context);
+        Poll::Ready(match ready!(opened) {
+            Ok(stream) => Ok(SendStream::new(stream, &self.carrier)),
+            Err(error) => Err(of_connection(error)),
+        })
     }
 
     fn close(&mut self, code: Code, reason: &[u8]) {
-        close(&self.connection, code, reason);
-    }
-}
-
-impl quic::OpenStreams<Bytes> for Opener {
-    type BidiStream = BidiStream;
-    type SendStream = SendStream;
-
-    fn poll_open_bidi(
-        &mut self,
-        _: &mut Context<'_>,
-    ) -> Poll<Result<BidiStream, StreamErrorIncoming>> {
-        poll_open_bidi()
-    }
-
-    fn poll_open_send(
-        &mut self,
-        context: &mut Context<'_>,
-    ) -> Poll<Result<SendStream, StreamErrorIncoming>> {
-        poll_open(&mut self.opening, &self.connection, &self.carrier, context)
-    }
-
-    fn close(&mut self, code: Code, reason: &[u8]) {
-        close(&self.connection, code, reason);
+        self.connection.close(var_int(code.value()), reason);
     }
 }
 

@@ -9,15 +9,15 @@ use rcgen::{
     BasicConstraints, CertificateParams, CertificateRevocationListParams, DnType, IsCa, Issuer,
     KeyIdMethod, KeyPair, KeyUsagePurpose, RevokedCertParams, SerialNumber, date_time_ymd,
 };
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{
     ClientSessionStore, Resumption, Tls12ClientSessionValue, Tls13ClientSessionValue,
 };
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{
-    ClientConfig, ClientConnection, DigitallySignedStruct, HandshakeKind, NamedGroup,
-    SignatureScheme, StreamOwned, SupportedProtocolVersion,
+    ClientConfig, ClientConnection, HandshakeKind, NamedGroup, StreamOwned,
+    SupportedProtocolVersion,
 };
+use shortline_tls::AnyCertificate;
 
 use crate::client::{Response, connect, parse, read_to_end};
 
@@ -95,7 +95,7 @@ impl Client {
             .with_protocol_versions(versions)
             .unwrap()
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(Believer));
+            .with_custom_certificate_verifier(Arc::new(AnyCertificate::default()));
         let mut config = match shown {
             None => builder.with_no_client_auth(),
             Some(shown) => builder
@@ -180,46 +180,5 @@ impl ClientSessionStore for Sessions {
 
     fn take_tls13_ticket(&self, _: &ServerName<'static>) -> Option<Tls13ClientSessionValue> {
         self.one_three.lock().pop()
-    }
-}
-
-#[derive(Debug)]
-struct Believer;
-
-impl ServerCertVerifier for Believer {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        let provider = rustls::crypto::ring::default_provider();
-        provider
-            .signature_verification_algorithms
-            .supported_schemes()
     }
 }

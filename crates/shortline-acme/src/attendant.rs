@@ -7,14 +7,16 @@
 //! | is there | is stapled until its end, and another is asked for after half of its time, and up to a tenth of it later |
 //! | is not | is asked for again after a minute, then 4, 16 and 64, then every 6 hours |
 //!
-//! Answers are kept by the certificate that they are about. So one that a reload reads again has its answer at once.
+//! Answers are kept by the certificate that they are about, in memory and in a folder. So one that a reload or another process reads
+//! again has its answer at once.
 
 mod entry;
+mod kept;
 
 use std::collections::HashMap;
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -33,6 +35,7 @@ use crate::client;
 use crate::keeper::{CertificateStatus, draw, span};
 use crate::ocsp::Question;
 use entry::Entry;
+use kept::KeptAnswers;
 
 /// How often what is served is looked at. A certificate that was exchanged waits so long for its answer.
 const LOOK_EVERY_S: u64 = 10;
@@ -87,6 +90,8 @@ pub struct Attendant(Arc<Shared>);
 struct Shared {
     /// By the certificate's SHA-256.
     known: Mutex<HashMap<[u8; 32], Entry>>,
+    /// Where answers outlast this process.
+    kept: Mutex<Option<KeptAnswers>>,
     /// Something else is served.
     changed: Notify,
     has_started: AtomicBool,
@@ -116,13 +121,17 @@ impl Attendant {
         self.0.changed.notify_one();
     }
 
+    /// Keeps answers below this folder from now on, if it or the one above it is there.
+    pub fn keep_below(&self, state: &Path) {
+        *self.0.kept.lock() = KeptAnswers::below(state);
+    }
+
     /// Staples what is known already.
     pub fn dress(&self, certificate: &Certificate) {
         if let Some(key) = certificate.current() {
-            let known = self.0.known.lock();
-            if let Some(entry) = known.get(&print(&key)) {
-                entry.dress(certificate, &key);
-            }
+            let mut known = self.0.known.lock();
+            let entry = self.0.entry(&mut known, &key, now_s());
+            entry.dress(certificate, &key);
         }
     }
 
@@ -199,14 +208,13 @@ impl Shared {
             let Some(key) = one.certificate.current() else {
                 continue;
             };
-            let print = print(&key);
-            let entry = known.entry(print).or_insert_with(|| Entry::of(&key.cert));
+            let entry = self.entry(&mut known, &key, now_s);
             let is_first = !std::mem::replace(&mut entry.is_served, true);
             entry.forget_what_is_old(now_s);
             entry.dress(&one.certificate, &key);
             if let Some(asked) = entry.due(now_s).filter(|_| is_first) {
                 due.push(Due {
-                    print,
+                    print: print(&key),
                     label: label(one),
                     asked: Arc::clone(asked),
                 });
@@ -217,6 +225,29 @@ impl Shared {
         }
         known.retain(|_, entry| entry.is_served);
         due
+    }
+
+    /// What is known of a certificate. What was kept of one that is new is, too, if it is as good as an answer of now.
+    fn entry<'a>(
+        &self,
+        known: &'a mut HashMap<[u8; 32], Entry>,
+        key: &CertifiedKey,
+        now_s: u64,
+    ) -> &'a mut Entry {
+        let print = print(key);
+        known.entry(print).or_insert_with(|| {
+            let mut entry = Entry::of(&key.cert);
+            let kept = self.kept.lock().clone();
+            let kept = kept.and_then(|kept| kept.read(&print));
+            let asked = entry.due(now_s).cloned();
+            let staple = asked
+                .zip(kept)
+                .and_then(|(asked, answer)| asked.read(&answer, now_s).ok());
+            if let Some(staple) = staple {
+                entry.got(staple, now_s, draw());
+            }
+            entry
+        })
     }
 
     /// Asks a responder.
@@ -237,7 +268,12 @@ impl Shared {
             return;
         };
         match read {
-            Ok(staple) => entry.got(staple, now_s, draw()),
+            Ok(staple) => {
+                if let Some(kept) = &*self.kept.lock() {
+                    kept.write(&due.print, &staple.response);
+                }
+                entry.got(staple, now_s, draw());
+            }
             Err(problem) => {
                 let wait_s = entry.failed(problem.clone(), now_s, draw());
                 let served = match entry.stapled_for_s(now_s) {

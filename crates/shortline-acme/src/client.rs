@@ -30,7 +30,7 @@ const ASK_TIME_MAX: Duration = Duration::from_secs(5);
 const HEAD_BYTES_MAX: usize = 64 << 10;
 const BODY_BYTES_MAX: usize = 1 << 20;
 /// A responder's answer has some 2 KiB.
-const ANSWER_BYTES_MAX: usize = 64 << 10;
+pub const ANSWER_BYTES_MAX: usize = 64 << 10;
 const RETRY_S_MAX: u64 = 24 * 3600;
 
 /// Makes the requests of one account.

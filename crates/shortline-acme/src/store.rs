@@ -217,7 +217,7 @@ fn file_name(directory: &str) -> String {
 }
 
 /// Writes a file that only its owner reads, beside its place.
-fn write_beside(path: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
+pub(crate) fn write_beside(path: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
     let mut beside = path.as_os_str().to_owned();
     beside.push(".new");
     let beside = PathBuf::from(beside);

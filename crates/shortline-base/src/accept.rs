@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream, unix};
 use tokio::time::Instant;
 
 use crate::throttle::Throttle;
@@ -37,6 +37,18 @@ impl Accepts for TcpListener {
 
     fn poll_accept(&self, context: &mut Context<'_>) -> Poll<io::Result<(TcpStream, SocketAddr)>> {
         TcpListener::poll_accept(self, context)
+    }
+}
+
+impl Accepts for UnixListener {
+    type Stream = UnixStream;
+    type Peer = unix::SocketAddr;
+
+    fn poll_accept(
+        &self,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<(UnixStream, unix::SocketAddr)>> {
+        UnixListener::poll_accept(self, context)
     }
 }
 

@@ -2,18 +2,19 @@
 //!
 //! It has a listener of its own and is never scheduled, so that it answers when the uplink or the
 //! backend is busiest. It has no TLS and no password. It tells how the server does to whoever can reach it: keep
-//! it on a private address. It answers to no foreign name ([`Hosts`]).
+//! it on a private address, or in the file system ([`AdminSocket`]). By TCP it answers to no foreign name ([`Hosts`]).
 //!
 //! GET and HEAD change nothing. A command may take POST ([`Pages::post`]); it then looks at who asks, and what
 //! a browser sends for a page of another site is refused before (`Origin`, `Sec-Fetch-Site`).
 
 mod hosts;
 pub mod prometheus;
+mod socket;
 
 use std::convert::Infallible;
 use std::fmt::Display;
 use std::future::Future;
-use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -26,12 +27,15 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use serde::Serialize;
-use shortline_base::accept;
-use tokio::net::TcpStream;
+use shortline_base::accept::{self, Accepts};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
+use crate::sockets::Address;
 pub use hosts::{HostName, Hosts};
+pub use socket::AdminSocket;
 
 const CONNECTIONS_MAX_DEFAULT: usize = 64;
 /// Time for a request's head, and for all of a connection: scrapes are short.
@@ -65,11 +69,16 @@ pub type Later = Pin<Box<dyn Future<Output = Page> + Send>>;
 
 /// Who asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Asker {
-    /// From where.
-    pub peer: SocketAddr,
-    /// At which address of ours.
-    pub local: SocketAddr,
+pub enum Asker {
+    /// Somebody by TCP.
+    Tcp {
+        /// From where.
+        peer: SocketAddr,
+        /// At which address of ours.
+        local: SocketAddr,
+    },
+    /// A user of this machine, by a socket in the file system.
+    User(u32),
 }
 
 /// A page as it is now.
@@ -120,31 +129,55 @@ impl Page {
     }
 }
 
-/// Answers on `socket` from now on, to requests that ask by one of `hosts`, at most
+/// Answers on `socket` from now on, by TCP to requests that ask by one of `hosts`, at most
 /// `connections_max` (64) connections at once, and says the address. The task that accepts them is returned.
 ///
 /// # Errors
 /// When the socket cannot be put on the runtime's poller.
 pub fn start(
-    socket: TcpListener,
+    socket: AdminSocket,
     connections_max: Option<NonZeroUsize>,
     hosts: Hosts,
     pages: impl Pages,
 ) -> std::io::Result<JoinHandle<()>> {
-    let address = socket.local_addr()?;
-    socket.set_nonblocking(true)?;
-    let listener = tokio::net::TcpListener::from_std(socket)?;
+    let address = socket.address()?;
+    let connections_max = connections_max.map_or(CONNECTIONS_MAX_DEFAULT, NonZeroUsize::get);
     eprintln!("shortline: admin on {address}");
-    if !is_private(address.ip()) {
+    if let Address::Tcp(address) = address
+        && !is_private(address.ip())
+    {
         tracing::warn!(
             "admin: {address} is open to every network that reaches this machine, and has no \
              password: a loopback or private address, such as 127.0.0.1:{}, is not",
             address.port()
         );
     }
-    let connections_max = connections_max.map_or(CONNECTIONS_MAX_DEFAULT, NonZeroUsize::get);
-    let answering = run(listener, connections_max, Arc::new((hosts, pages)));
-    Ok(tokio::spawn(answering))
+    Ok(match socket {
+        AdminSocket::Tcp(socket) => {
+            socket.set_nonblocking(true)?;
+            let listener = TcpListener::from_std(socket)?;
+            let served = Arc::new((Some(hosts), pages));
+            tokio::spawn(run(listener, connections_max, by_tcp, served))
+        }
+        AdminSocket::Unix(socket) => {
+            socket.set_nonblocking(true)?;
+            let listener = UnixListener::from_std(socket)?;
+            // No page of a browser gets there.
+            let served = Arc::new((None, pages));
+            tokio::spawn(run(listener, connections_max, by_user, served))
+        }
+    })
+}
+
+/// Who is connected. `None`: the connection was reset already.
+fn by_tcp(stream: &TcpStream) -> Option<Asker> {
+    let (peer, local) = (stream.peer_addr().ok()?, stream.local_addr().ok()?);
+    Some(Asker::Tcp { peer, local })
+}
+
+fn by_user(stream: &UnixStream) -> Option<Asker> {
+    let peer = stream.peer_cred().ok()?;
+    Some(Asker::User(peer.uid()))
 }
 
 /// Whether an address is for this machine or its own network only.
@@ -155,28 +188,29 @@ fn is_private(address: IpAddr) -> bool {
     }
 }
 
-async fn run(
-    listener: tokio::net::TcpListener,
+async fn run<L: Accepts>(
+    listener: L,
     connections_max: usize,
-    served: Arc<(Hosts, impl Pages)>,
-) {
+    asker: fn(&L::Stream) -> Option<Asker>,
+    served: Arc<(Option<Hosts>, impl Pages)>,
+) where
+    L::Stream: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
     let permits = Arc::new(Semaphore::new(connections_max.min(Semaphore::MAX_PERMITS)));
     let has_room = || permits.available_permits() > 0;
-    let take = |stream: TcpStream, peer| {
+    let take = |stream: L::Stream, _| {
         let permit = Arc::clone(&permits).try_acquire_owned();
         let permit = permit.expect("invariant: nobody else takes permits");
         let served = Arc::clone(&served);
-        // A connection that was reset already.
-        let Ok(local) = stream.local_addr() else {
+        let Some(asker) = asker(&stream) else {
             return;
         };
-        let asker = Asker { peer, local };
         tokio::spawn(async move {
             let service = service_fn(move |request| {
                 let served = Arc::clone(&served);
                 async move {
                     let (hosts, pages) = &*served;
-                    Ok::<_, Infallible>(answer(request, hosts, pages, asker).await)
+                    Ok::<_, Infallible>(answer(request, hosts.as_ref(), pages, asker).await)
                 }
             });
             let connection = hyper::server::conn::http1::Builder::new()
@@ -195,11 +229,11 @@ async fn run(
 
 async fn answer<P: Pages>(
     request: Request<Incoming>,
-    hosts: &Hosts,
+    hosts: Option<&Hosts>,
     pages: &P,
     asker: Asker,
 ) -> Response<Full<Bytes>> {
-    if let Some(reason) = hosts.refusal(&request) {
+    if let Some(reason) = hosts.and_then(|hosts| hosts.refusal(&request)) {
         return response(Page {
             body: reason,
             ..Page::line(StatusCode::MISDIRECTED_REQUEST, "")

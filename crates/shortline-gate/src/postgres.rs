@@ -64,7 +64,7 @@ use crate::classify::{Class, Classify, Client, ClientNames};
 use crate::relay::{self, AbortOnDrop, Incoming, Listener, RelayConfig, Socket, Upstream, Waits};
 use crate::{Gate, GateClient};
 pub use admin::{AdminDatabase, Answer, Answering, Answers, Rights, Table};
-pub use asker::{NotHeard, check as check_asker};
+pub use asker::{NotHeard, check as check_asker, check_uid};
 pub(crate) use backend::connect_to;
 use control::is_transaction_control;
 pub use pool::{Pool, PoolConfig};

@@ -210,7 +210,7 @@ impl Spot {
                 head,
                 sent: self.sent(head),
             };
-            granted.fields = auth.ask(&about).await?;
+            granted.said = auth.ask(&about).await?;
         }
         Ok(granted)
     }

@@ -1,6 +1,7 @@
 //! From a request to a response that may start. The request's site decides what the response is, and the link
 //! decides when it starts. HTTP/1.1, HTTP/2 and HTTP/3 share this code.
 
+mod asked;
 mod cached;
 mod decide;
 mod limits;

@@ -52,7 +52,7 @@ use auth::users::Users;
 use cors::Cors;
 pub use fields::Changes;
 use fields::keep_for_backend;
-use forward_auth::ForwardAuth;
+use forward_auth::{ForwardAuth, Said};
 use pages::Pages;
 use pattern::Pattern;
 use rate::Limiter;
@@ -167,8 +167,8 @@ pub enum Ruled {
 pub struct Granted {
     /// Who asks, if that was checked.
     pub user: Option<Arc<str>>,
-    /// What another server says of it, for a backend.
-    pub fields: HeaderMap,
+    /// What another server says of it.
+    pub said: Said,
 }
 
 /// Who asks.
@@ -360,7 +360,7 @@ impl Rule {
             auth.tell(user, headers);
         }
         if let Some(auth) = &self.forward_auth {
-            auth.tell(&granted.fields, headers);
+            auth.tell(&granted.said.fields, headers);
         }
     }
 

@@ -1,17 +1,18 @@
 //! What the response to a request is: a file, a backend's answer, or what a rule or an error says.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::header;
 use http::request::Parts;
-use http::{HeaderMap, Method, StatusCode, Uri};
+use http::{HeaderMap, Method, StatusCode};
 use shortline_tls::ClientIdentity;
 
+use super::asked::{page_head, sent_target, with_query, with_target};
 use super::{Tunnel, cached, closing, limits, refusal, target};
 use crate::compress::{self, Compress, Passing};
 use crate::context::Connection;
-use crate::files::{Plan, PlanBody, RequestHead};
+use crate::files::{Plan, PlanBody};
 use crate::identity::Identity;
 use crate::outgoing::Content;
 use crate::pace::Bandwidth;
@@ -183,11 +184,10 @@ pub async fn later(
 async fn at_spot(
     connection: &Arc<Connection>,
     spot: &Spot,
-    mut asks: Asks,
-    mut head: Parts,
+    asks: Asks,
+    head: Parts,
     body: &mut Option<Received>,
 ) -> Decided {
-    let now_ns = asks.now_ns;
     if let Some(answer) = spot.answer() {
         let unsound = pass_over(connection, &head, body).await;
         return unsound.map_or_else(|| answer.clone().into(), Decided::from);
@@ -196,6 +196,21 @@ async fn at_spot(
         Ok(granted) => granted,
         Err(answer) => return answer.into(),
     };
+    let mut decided = let_in(connection, spot, &granted, asks, head, body).await;
+    granted.said.set_cookies(&mut decided.headers);
+    decided
+}
+
+/// What a site answers to a request that was let in.
+async fn let_in(
+    connection: &Arc<Connection>,
+    spot: &Spot,
+    granted: &Granted,
+    mut asks: Asks,
+    mut head: Parts,
+    body: &mut Option<Received>,
+) -> Decided {
+    let now_ns = asks.now_ns;
     let site = spot.site(connection);
     let targets = spot.targets(connection, &head);
     let compress = spot.compress(connection);
@@ -210,7 +225,7 @@ async fn at_spot(
                 let call = programs.call(connection, &head, program, sent_target(spot, &head));
                 head.uri = with_query(target, &head.uri);
                 head.extensions.insert(call);
-                return pass_on(connection, spot, &granted, asks, route, (head, body)).await;
+                return pass_on(connection, spot, granted, asks, route, (head, body)).await;
             }
             let asked = with_target(&head, target, compress);
             let plan = files.respond(&asked, now_ns).await;
@@ -233,7 +248,7 @@ async fn at_spot(
             }
         }
         if let Some(body) = body.take() {
-            return pass_on(connection, spot, &granted, asks, route, (head, body)).await;
+            return pass_on(connection, spot, granted, asks, route, (head, body)).await;
         }
     }
     if let Some(refusal) = pass_over(connection, &head, body).await {
@@ -336,44 +351,6 @@ fn program_route<'a>(site: &'a Site, target: &str) -> Option<(&'a Route, &'a Arc
     let route = site.routes.find(path)?;
     let programs = route.programs.as_ref()?;
     programs.may_be_program(target).then_some((route, programs))
-}
-
-/// The target as the client sent it.
-fn sent_target<'a>(spot: &'a Spot, head: &'a Parts) -> &'a str {
-    let target = spot.sent(head).path_and_query();
-    target.map_or("/", |target| target.as_str())
-}
-
-/// Another target, with the query of the present one if it has none.
-fn with_query(target: &str, uri: &Uri) -> Uri {
-    let query = uri.query().filter(|_| !target.contains('?'));
-    let target = query.map_or_else(|| target.to_owned(), |query| format!("{target}?{query}"));
-    let mut parts = uri.clone().into_parts();
-    parts.path_and_query = target.parse().ok();
-    Uri::from_parts(parts).unwrap_or_else(|_| uri.clone())
-}
-
-fn with_target<'a>(head: &'a Parts, target: &'a str, compress: Compress) -> RequestHead<'a> {
-    RequestHead {
-        method: &head.method,
-        target,
-        headers: &head.headers,
-        compress: compress.files,
-    }
-}
-
-/// How a page is asked for: whatever the client says about the file that it asked for is not about this.
-fn page_head<'a>(method: &Method, target: &'a str) -> RequestHead<'a> {
-    static NONE: LazyLock<HeaderMap> = LazyLock::new(HeaderMap::new);
-    RequestHead {
-        method: match *method {
-            Method::HEAD => &Method::HEAD,
-            _ => &Method::GET,
-        },
-        target,
-        headers: &NONE,
-        compress: false,
-    }
 }
 
 impl Decided {

@@ -9,7 +9,7 @@
 //!
 //! | its answer | the request |
 //! |---|---|
-//! | 2xx | goes on, with the named fields of the answer; what the client says in fields of these names, in any spelling, is dropped |
+//! | 2xx | goes on, with the named fields of the answer; what the client says in fields of these names, in any spelling, is dropped. The client gets the named cookies of it, in the place of a backend's of these names |
 //! | any other | is answered by it: status, fields (`Set-Cookie`, `Location`) and body |
 //! | none, none in time, or one that is too long | gets 502, 503 or 504 |
 //!
@@ -22,13 +22,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue};
+use http::header::{CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue, SET_COOKIE};
 use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{Method, Request, Response, StatusCode, Uri};
 use shortline_tls::ClientIdentity;
 
 use super::fields::remove_alike;
+use super::pattern::Pattern;
 use crate::files::{Plan, PlanBody, Segment};
 use crate::identity::Identity;
 use crate::place::{Answer, AnswerKind};
@@ -55,6 +56,8 @@ pub struct ForwardAuthOptions {
     pub sent: Vec<HeaderName>,
     /// The fields of its answer that a backend gets.
     pub copied: Vec<HeaderName>,
+    /// The names of cookies of its answer that the client gets.
+    pub cookies: Vec<Pattern>,
     /// Bytes of its answer's body.
     pub answer_bytes_max: usize,
     /// Time for a connection, for the head of its answer, and for the body.
@@ -67,6 +70,15 @@ pub struct ForwardAuth {
     options: Arc<ForwardAuthOptions>,
     /// Nobody is let in until it is open.
     upstream: Option<Arc<Upstream>>,
+}
+
+/// What the server says of a request that goes on.
+#[derive(Clone, Debug, Default)]
+pub struct Said {
+    /// Fields for its backend.
+    pub fields: HeaderMap,
+    /// Cookies for its client: values of `Set-Cookie`.
+    pub cookies: Vec<HeaderValue>,
 }
 
 /// What is asked about.
@@ -118,11 +130,11 @@ impl ForwardAuth {
         &self.options.copied
     }
 
-    /// Decides about a request. Returns the fields for its backend.
+    /// Decides about a request. Returns what is for its backend and for its client.
     ///
     /// # Errors
     /// The answer to whoever may not.
-    pub async fn ask(&self, about: &About<'_>) -> Result<HeaderMap, Answer> {
+    pub async fn ask(&self, about: &About<'_>) -> Result<Said, Answer> {
         let method = &about.head.method;
         let refused = |error: &ProxyError| Answer::new(error.plan(method), AnswerKind::Refusal);
         head::refuse_ambiguous(about.head).map_err(|error| refused(&error.into()))?;
@@ -204,15 +216,47 @@ impl ForwardAuth {
         request
     }
 
-    fn said(&self, headers: &HeaderMap) -> HeaderMap {
-        let mut said = HeaderMap::new();
+    fn said(&self, headers: &HeaderMap) -> Said {
+        let mut said = Said::default();
         for name in self.copied() {
             for value in headers.get_all(name) {
-                said.append(name, value.clone());
+                said.fields.append(name, value.clone());
             }
         }
+        let wanted = &self.options.cookies;
+        let is_wanted = |value: &&HeaderValue| {
+            let name = cookie_name(value);
+            name.is_some_and(|name| wanted.iter().any(|pattern| pattern.matches(name)))
+        };
+        let cookies = headers.get_all(SET_COOKIE).iter().filter(is_wanted);
+        said.cookies = cookies.cloned().collect();
         said
     }
+}
+
+impl Said {
+    /// Gives the client the cookies, in the place of those of the same names.
+    pub fn set_cookies(&self, headers: &mut HeaderMap) {
+        if self.cookies.is_empty() {
+            return;
+        }
+        let ours: Vec<_> = self.cookies.iter().filter_map(cookie_name).collect();
+        let is_other =
+            |value: &&HeaderValue| cookie_name(value).is_none_or(|name| !ours.contains(&name));
+        let others = headers.get_all(SET_COOKIE).iter().filter(is_other);
+        let all: Vec<_> = others.chain(&self.cookies).cloned().collect();
+        headers.remove(SET_COOKIE);
+        for cookie in all {
+            headers.append(SET_COOKIE, cookie);
+        }
+    }
+}
+
+/// The name in a value of `Set-Cookie` (RFC 6265, 5.2).
+fn cookie_name(value: &HeaderValue) -> Option<&str> {
+    let pair = value.as_bytes().split(|byte| *byte == b';').next()?;
+    let name = pair.split(|byte| *byte == b'=').next()?;
+    str::from_utf8(name).ok().map(str::trim)
 }
 
 /// The server's answer as the client gets it.
@@ -260,6 +304,7 @@ mod tests {
             host: HeaderValue::from_static("auth.internal:4180"),
             sent: vec![name("cookie"), name("authorization")],
             copied: vec![name("x-user"), name("x-groups")],
+            cookies: vec!["session*".parse().unwrap(), "exact".parse().unwrap()],
             answer_bytes_max: 1000,
             time_max: Duration::from_secs(1),
         })
@@ -335,9 +380,44 @@ mod tests {
             ("x-groups", "admins"),
         ])
         .headers;
-        auth.tell(&said, &mut headers);
+        auth.tell(&said.fields, &mut headers);
         assert_eq!(headers.len(), 2, "{headers:?}");
         assert_eq!(headers["x-user"], "bob");
+    }
+
+    #[test]
+    fn the_client_gets_the_named_cookies_in_the_place_of_a_backends() {
+        let set = |cookies: &[&'static str]| {
+            let mut headers = HeaderMap::new();
+            for cookie in cookies {
+                headers.append(SET_COOKIE, HeaderValue::from_static(cookie));
+            }
+            headers
+        };
+        let said = auth().said(&set(&[
+            "session=1; Path=/",
+            "session_1 = 2",
+            "exact=3",
+            "exacter=4",
+            "other=session=5",
+            "; session=6",
+        ]));
+        let mut headers = set(&["exact=old; Secure", "own=1", "session_1=old", "a"]);
+        said.set_cookies(&mut headers);
+        let sent: Vec<_> = headers.get_all(SET_COOKIE).iter().collect();
+        assert_eq!(
+            sent,
+            [
+                "own=1",
+                "a",
+                "session=1; Path=/",
+                "session_1 = 2",
+                "exact=3"
+            ]
+        );
+        let mut untouched = set(&["session=1", "session=2"]);
+        Said::default().set_cookies(&mut untouched);
+        assert_eq!(untouched.get_all(SET_COOKIE).iter().count(), 2);
     }
 
     #[tokio::test]

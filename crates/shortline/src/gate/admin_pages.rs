@@ -12,7 +12,7 @@ use std::time::Duration;
 use http::StatusCode;
 use serde_json::{Map, Value};
 use shortline_daemon::admin::{Asker, Later, Page, Pages};
-use shortline_gate::postgres::{Answer, Rights, check_asker};
+use shortline_gate::postgres::{Answer, Rights, check_asker, check_uid};
 use shortline_gate::relay::Upstream;
 
 use super::console::Console;
@@ -80,8 +80,10 @@ impl Pages for AdminPages {
         }
         let (console, uids) = (self.console.clone(), self.uids.clone());
         Some(Box::pin(async move {
-            let checked =
-                tokio::task::spawn_blocking(move || check_asker(asker.peer, asker.local, &uids));
+            let checked = tokio::task::spawn_blocking(move || match asker {
+                Asker::Tcp { peer, local } => check_asker(peer, local, &uids),
+                Asker::User(uid) => check_uid(uid, &uids),
+            });
             match checked.await {
                 Ok(Ok(())) => {}
                 Ok(Err(not_heard)) => return Page::line(StatusCode::FORBIDDEN, not_heard),

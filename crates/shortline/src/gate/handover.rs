@@ -1,7 +1,6 @@
 //! A restart without dropping a client (`--handover`): where the sockets of a running gate come from, and where
 //! the next gate comes. What the two say to each other is `shortline_gate::handover`'s.
 
-use std::net::TcpListener;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
@@ -17,6 +16,7 @@ use super::settings::Settings;
 use super::status::View;
 use crate::handover::{self, Door};
 use shortline_command::CommandError;
+use shortline_daemon::admin::AdminSocket;
 
 /// The gate before: what takes its clients over, and where the next gate comes.
 pub type Before = (Taker, Option<UnixListener>);
@@ -26,7 +26,7 @@ pub struct Inherited {
     /// Where clients connect.
     sockets: Vec<Bound>,
     /// The admin endpoint.
-    admin: Option<TcpListener>,
+    admin: Option<AdminSocket>,
     door: Option<UnixListener>,
     taker: Taker,
 }
@@ -70,7 +70,7 @@ impl Inherited {
     }
 
     /// Where clients connect, where the admin's do, and what belongs to the handover itself.
-    pub fn split(self) -> (Vec<Bound>, Option<TcpListener>, Option<Before>) {
+    pub fn split(self) -> (Vec<Bound>, Option<AdminSocket>, Option<Before>) {
         (self.sockets, self.admin, Some((self.taker, self.door)))
     }
 }
@@ -98,7 +98,7 @@ pub async fn take(
 pub struct Handover {
     door: Door,
     sockets: Vec<Bound>,
-    admin: Option<TcpListener>,
+    admin: Option<AdminSocket>,
 }
 
 impl Handover {
@@ -110,7 +110,7 @@ impl Handover {
         path: &Path,
         door: Option<UnixListener>,
         sockets: Vec<Bound>,
-        admin: Option<TcpListener>,
+        admin: Option<AdminSocket>,
     ) -> Result<Self, CommandError> {
         Ok(Self {
             door: Door::open(path, door)?,
@@ -125,7 +125,7 @@ impl Handover {
     }
 
     /// The admin endpoint's socket.
-    pub fn admin(&self) -> Option<&TcpListener> {
+    pub fn admin(&self) -> Option<&AdminSocket> {
         self.admin.as_ref()
     }
 

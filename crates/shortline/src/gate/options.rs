@@ -6,7 +6,6 @@
 mod names;
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -236,11 +235,13 @@ pub struct GateOptions {
     #[arg(long, value_name = "N", help_heading = "Tenants")]
     pub unqueued_max: Option<NonZeroUsize>,
 
-    /// Serve a live page, /metrics and /status at this address; never queued, keep it private
+    /// Serve a live page, /metrics and /status at this address, or at unix:/PATH for this user and its group; never queued, keep it
+    /// private
     ///
     /// It has no password. The gate warns of an address that strangers may reach.
     #[arg(long, value_name = "ADDR", help_heading = "Admin and log")]
-    pub admin: Option<SocketAddr>,
+    #[serde(deserialize_with = "some_from_text")]
+    pub admin: Option<Address>,
     /// The most open connections to the admin address [default: 64]
     #[arg(long, value_name = "N", help_heading = "Admin and log")]
     pub admin_connections_max: Option<NonZeroUsize>,

@@ -167,8 +167,8 @@ impl Running {
         let takes_over = inherited.as_ref().is_some_and(Inherited::has_pool);
         let (sockets, admin, before) = inherited.map_or_else(Default::default, Inherited::split);
         let sockets = relays::open_sockets(&self.settings, sockets)?;
-        let admin = match self.settings.admin {
-            Some(wanted) => Some(self.open_admin(wanted, admin)?),
+        let admin = match self.settings.admin.clone() {
+            Some(wanted) => Some(self.open_admin(&wanted, admin)?),
             None => None,
         };
         let (taker, door) = before.unzip();

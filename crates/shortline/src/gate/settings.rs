@@ -14,7 +14,6 @@ mod tenants;
 #[cfg(test)]
 mod tests;
 
-use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -89,7 +88,7 @@ pub struct Settings {
     /// The format of the log.
     pub log_format: LogFormat,
     /// The address of the admin endpoint.
-    pub admin: Option<SocketAddr>,
+    pub admin: Option<Address>,
     /// The most open connections to it.
     pub admin_connections_max: Option<NonZeroUsize>,
     /// The host names it answers to, besides addresses and localhost.

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -113,10 +114,13 @@ impl Certificates {
         }
     }
 
-    /// Looks after these, which are from files, and after those that are kept.
-    pub fn attend(&self, files: Vec<Served>) {
-        // A file that was read again has what was known of it.
-        for one in &files {
+    /// Looks after these, which are from files, and after those that are kept. `state` is the folder for what is known of them.
+    pub fn attend(&self, files: Vec<Served>, state: &Path) {
+        self.attendant.keep_below(state);
+        let kept = self.keeper.lock().clone();
+        let kept = kept.map(|keeper| keeper.all_served()).unwrap_or_default();
+        // One that was read again has what was known of it.
+        for one in files.iter().chain(&kept) {
             self.attendant.dress(&one.certificate);
         }
         *self.files.lock() = files;

@@ -11,11 +11,11 @@
 //!
 //! If the new process ends first, the old one accepts again.
 
-use std::net::TcpListener;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixListener;
 
 use shortline_command::CommandError;
+use shortline_daemon::admin::AdminSocket;
 use shortline_gate::handover::{GiveError, Giver, Listening, Taker};
 use tokio::net::UnixStream;
 
@@ -33,7 +33,7 @@ pub struct Inherited {
     /// Where clients connect.
     pub sockets: Before,
     /// Where the admin's do.
-    pub admin: Option<TcpListener>,
+    pub admin: Option<AdminSocket>,
     /// Where the next process comes.
     pub door: Option<UnixListener>,
     /// The next step, if there is such a process.
@@ -80,7 +80,7 @@ pub async fn knock(door: Option<&Door>) -> UnixStream {
 pub async fn give(
     heir: UnixStream,
     ports: &[Port],
-    admin: Option<&TcpListener>,
+    admin: Option<&AdminSocket>,
     door: Option<&Door>,
 ) -> Result<Giver, GiveError> {
     let mut giver = Giver::greet(heir, KIND).await?;

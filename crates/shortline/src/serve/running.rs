@@ -9,7 +9,7 @@ mod handing_over;
 
 use std::collections::HashMap;
 use std::io::Write;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -37,6 +37,7 @@ use super::sockets::{self, Bound};
 use super::start_line;
 use crate::handover::Door;
 use shortline_command::CommandError;
+use shortline_daemon::admin::AdminSocket;
 use shortline_daemon::process::{Instruction, Signals, notify, tell_reload};
 
 /// How often to check whether the last response of a replaced uplink is gone.
@@ -135,7 +136,7 @@ impl Running {
         args: Args,
         settings: Settings,
         sockets: Vec<Bound>,
-        admin: Option<TcpListener>,
+        admin: Option<AdminSocket>,
         door: Option<UnixListener>,
     ) -> Result<Self, CommandError> {
         let log = Logs::open(&settings.log, &settings.sites)?;
@@ -185,7 +186,9 @@ impl Running {
         let told = start_line::render(&running.settings);
         let _ = writeln!(std::io::stderr(), "shortline: {told}");
         running.kept.exchange(next);
-        running.kept.attend(opened.files);
+        running
+            .kept
+            .attend(opened.files, &running.settings.acme.state);
         running.routes.lock().start_caches(&OpenRoutes::default());
         Ok(running)
     }
@@ -260,7 +263,7 @@ impl Running {
         }
         let of_ports = changed.ports.iter().filter_map(Port::served);
         opened.files.extend(of_ports);
-        self.kept.attend(opened.files);
+        self.kept.attend(opened.files, &settings.acme.state);
         self.named.replace(opened.certificates);
         self.exchange_log(log);
         if let Some(link) = link {
@@ -302,6 +305,7 @@ impl Running {
     async fn drain(self, signals: &mut Signals, has_heir: bool) -> usize {
         if !has_heir {
             self.ports.iter().for_each(Port::remove_file);
+            self.admin.iter().for_each(Admin::remove_file);
         }
         // Otherwise connections would go on to wait in these.
         drop(self.ports);

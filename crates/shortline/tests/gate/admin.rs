@@ -1,13 +1,35 @@
 //! The admin endpoint: what it has, and what it refuses.
 
-use crate::client::{get, request};
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+use std::process::Command;
+
+use crate::client::{get, parse, read_to_end, request};
 use crate::gate;
-use crate::process::Server;
+use crate::process::{PROGRAM, Server, wait_for};
 use crate::relayed::status;
 
 /// A gate whose backend nobody asks for.
 pub fn gate(flags: &[&str]) -> Server {
     gate::gate("postgres", "127.0.0.1:1", flags)
+}
+
+#[test]
+fn it_may_be_a_socket_in_the_file_system_and_obeys_who_connects_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("admin.sock");
+    let mut command = Command::new(PROGRAM);
+    command
+        .args(["gate", "postgres", "--listen", "127.0.0.1:0"])
+        .args(["--upstream", "127.0.0.1:1"])
+        .args(["--admin", &format!("unix:{}", path.display())]);
+    let _server = Server::spawn(&mut command);
+    let mut stream = wait_for("the admin", || UnixStream::connect(&path).ok());
+    let say = "POST /command HTTP/1.1\r\nHost: a\r\nContent-Length: 12\r\nConnection: close\r\n\r\nSHOW VERSION";
+    stream.write_all(say.as_bytes()).unwrap();
+    let answer = parse(&read_to_end(&mut stream));
+    let body = String::from_utf8_lossy(&answer.body).into_owned();
+    assert_eq!(answer.status, 200, "{body}");
 }
 
 #[test]

@@ -25,6 +25,14 @@ impl Response {
         Some(line[start.len()..].trim())
     }
 
+    /// The values of a field that may stand several times.
+    pub fn fields(&self, name: &str) -> Vec<&str> {
+        let start = format!("{name}:");
+        let lines = self.head.lines();
+        let lines = lines.filter(|line| line.to_ascii_lowercase().starts_with(&start));
+        lines.map(|line| line[start.len()..].trim()).collect()
+    }
+
     /// The length its head promises.
     pub fn content_length(&self) -> usize {
         self.field("content-length").unwrap().parse().unwrap()

@@ -17,6 +17,7 @@ fn decider(address: SocketAddr) -> Option<Nginx> {
              add_header X-Question '$request_method $http_x_forwarded_method $http_x_forwarded_uri $http_x_forwarded_for' always;
              add_header X-User bob always;
              add_header Set-Cookie login=begun always;
+             add_header Set-Cookie 'session_0=renewed; Path=/; HttpOnly' always;
              if ($cookie_session = good) {{ return 204; }}
              if ($http_authorization = 'Bearer good') {{ return 200; }}
              if ($http_x_api_key = good) {{ return 200; }}
@@ -59,7 +60,7 @@ fn who_is_let_in_is_named_and_others_get_the_servers_answer() {
         );
         assert_eq!(answer.status, 302, "{answer:?}");
         assert_eq!(answer.field("location"), Some("https://login.example/"));
-        assert_eq!(answer.field("set-cookie"), Some("login=begun"));
+        assert_eq!(answer.fields("set-cookie")[0], "login=begun");
         let asked = format!("GET POST {target} 127.0.0.1");
         assert_eq!(answer.field("x-question"), Some(&*asked));
         assert!(answer.body.starts_with(b"<html>"));
@@ -112,6 +113,66 @@ fn who_is_let_in_is_named_and_others_get_the_servers_answer() {
         addresses.contains(&address.to_string().into()),
         "{addresses:?}"
     );
+}
+
+#[test]
+fn the_cookies_that_a_client_gets_are_chosen_and_no_other_client_gets_them() {
+    let address = free();
+    let Some(_nginx) = decider(address) else {
+        return;
+    };
+    let site = Site::new();
+    let file = site.beside("shortline.toml");
+    let text = format!(
+        "[[site.rule]]\nforward-auth = {{ url = \"http://{address}/check\", copy-cookies = [\"session*\"] }}\n\
+         [[route]]\npath = \"/app\"\nupstream = [\"{}\"]\ncache = {{}}\n",
+        setting_cookies()
+    );
+    std::fs::write(&file, text).unwrap();
+    let server = Server::start(&site, &["--config", file.to_str().unwrap()]);
+    let at = server.address();
+    let renewed = "session_0=renewed; Path=/; HttpOnly";
+    for target in ["/folder/page.html", "/nothing"] {
+        let answer = request(at, "GET", target, "Cookie: session=good\r\n");
+        assert_eq!(answer.fields("set-cookie"), [renewed], "{target}");
+    }
+    let answer = request(at, "GET", "/app/own", "Cookie: session=good\r\n");
+    assert_eq!(answer.status, 200);
+    assert_eq!(answer.fields("set-cookie"), ["own=1", renewed]);
+    // A response that is kept has nobody's.
+    for hit in [false, true] {
+        let answer = request(at, "GET", "/app/kept", "Cookie: session=good\r\n");
+        assert_eq!(answer.fields("set-cookie"), [renewed]);
+        let state = answer.field("cache-status").unwrap_or_default();
+        assert_eq!(state.contains("hit"), hit, "{answer:?}");
+    }
+    // Whoever is not let in gets the whole answer.
+    let refused = get(at, "/hello.txt");
+    assert_eq!(refused.status, 302);
+    assert_eq!(refused.fields("set-cookie"), ["login=begun", renewed]);
+}
+
+/// A backend that sets cookies, one of them by a name of the other server's, unless it is asked for what may be kept.
+fn setting_cookies() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            std::thread::spawn(move || {
+                while let Some(head) = read_head(&mut stream) {
+                    let fields = match head.contains("/app/kept") {
+                        true => "Cache-Control: public, max-age=3600\r\n",
+                        false => "Set-Cookie: own=1\r\nSet-Cookie: session_0=old\r\n",
+                    };
+                    let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n{fields}\r\na");
+                    if stream.write_all(answer.as_bytes()).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    address
 }
 
 #[test]
@@ -246,6 +307,10 @@ fn what_decides_about_nothing_is_refused() {
         (
             "forward-auth = { url = \"http://a/\", send-headers = [\"upgrade\"] }",
             "`upgrade` is of the connection",
+        ),
+        (
+            "forward-auth = { url = \"http://a/\", copy-cookies = [\"a b\"] }",
+            "`a b` is no name of a cookie",
         ),
         (
             "forward-auth = { url = \"http://a/\" }\nrespond = \"a\"",

@@ -92,6 +92,50 @@ fn the_responders_answer_goes_with_the_certificate() {
 }
 
 #[test]
+fn an_answer_outlasts_a_restart_and_is_looked_at_anew() {
+    let site = Site::new();
+    if openssl().is_none() {
+        return;
+    }
+    let mut responder = Responder::new(&site, &["a.example", "b.example"]);
+    let ca = site.beside("ca.crt");
+    responder.start("ca.crt");
+    let text = file(&["a.example", "b.example"]) + "[acme]\nstate = \"FOLDER/state/acme\"\n";
+    std::fs::create_dir(site.beside("state")).unwrap();
+    let server = begin(&site, &text);
+    for name in ["a.example", "b.example"] {
+        wait_for("a stapled answer", || {
+            let seen = seen(server.address(), name, &ca);
+            seen.contains(STAPLED).then_some(())
+        });
+    }
+    drop(server);
+    responder.stop();
+    // One is another's now, so it is not used.
+    let kept: Vec<_> = std::fs::read_dir(site.beside("state/acme/ocsp"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    assert_eq!(kept.len(), 2, "{kept:?}");
+    std::fs::copy(&kept[0], &kept[1]).unwrap();
+    let server = begin(&site, &text);
+    let stapled = |name: &str| {
+        let told = told(&server, name);
+        told["ocsp"]["stapled_for_seconds"].as_i64()
+    };
+    wait_for("the answer that was kept", || {
+        (stapled("a.example").is_some() || stapled("b.example").is_some()).then_some(())
+    });
+    let names = ["a.example", "b.example"];
+    let with: Vec<_> = names
+        .iter()
+        .filter(|name| stapled(name).is_some())
+        .collect();
+    assert_eq!(with.len(), 1, "{with:?}");
+    assert!(seen(server.address(), with[0], &ca).contains(STAPLED));
+}
+
+#[test]
 fn who_signs_answers_needs_the_authoritys_word_for_it() {
     let site = Site::new();
     if openssl().is_none() {

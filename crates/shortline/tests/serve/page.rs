@@ -6,7 +6,7 @@ use crate::process::{Server, Site, wait_for};
 
 #[test]
 fn the_page_shows_the_uplink_who_waits_and_what_failed() {
-    let site = Site::new();
+    let site = Site::new().with("text.txt", "a text that is easy to compress".repeat(645));
     let file = site.beside("shortline.toml");
     let nobody = std::net::TcpListener::bind("127.0.0.1:0")
         .unwrap()
@@ -24,6 +24,13 @@ fn the_page_shows_the_uplink_who_waits_and_what_failed() {
     let server = Server::start(&site, &flags);
     assert_eq!(get(server.address(), "/hello.txt").status, 200);
     assert_eq!(request(server.address(), "GET", "/app/x", "").status, 502);
+    let coded = request(
+        server.address(),
+        "GET",
+        "/text.txt",
+        "Accept-Encoding: zstd\r\n",
+    );
+    assert_eq!(coded.field("content-encoding"), Some("zstd"));
     wait_for(
         "responses that were compared and the chart's second sample",
         || {
@@ -53,6 +60,7 @@ fn the_page_shows_the_uplink_who_waits_and_what_failed() {
         "load-line",
         "queue-line",
         "class=\"limit\"",
+        "<td data-name=\"Coding\">zstd</td><td data-name=\"Of\">files</td><td data-name=\"Before\">20 KB</td>",
         "up to 1 KB",
         "default",
         &nobody.to_string(),

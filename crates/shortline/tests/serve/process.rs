@@ -61,7 +61,7 @@ pub struct Server {
     lines: Receiver<String>,
     /// Where it listens, in the order of its flags.
     pub addresses: Vec<SocketAddr>,
-    /// Its admin endpoint.
+    /// Its admin endpoint, if it is at an address by TCP.
     pub admin: Option<SocketAddr>,
     /// The lines of standard error that were read so far.
     pub said: Vec<String>,
@@ -113,7 +113,7 @@ impl Server {
                 .recv_timeout(left)
                 .unwrap_or_else(|_| panic!("no line with `{text}`"));
             if line.contains("admin on ") {
-                self.admin = Some(address_in(&line));
+                self.admin = word_behind_on(&line).parse().ok();
             }
             self.said.push(line.clone());
             if line.contains(text) {
@@ -163,8 +163,12 @@ impl Drop for Server {
 }
 
 fn address_in(line: &str) -> SocketAddr {
+    word_behind_on(line).parse().unwrap()
+}
+
+fn word_behind_on(line: &str) -> &str {
     let mut words = line.split_whitespace().skip_while(|word| *word != "on");
-    words.nth(1).unwrap().parse().unwrap()
+    words.nth(1).unwrap()
 }
 
 /// Polls until there is an answer.

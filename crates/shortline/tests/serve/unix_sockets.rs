@@ -205,6 +205,52 @@ fn a_reload_opens_changes_and_closes_it() {
 }
 
 #[test]
+fn the_admin_endpoint_may_be_there_too() {
+    let site = Site::new();
+    let at = |name: &str| {
+        config("", "").replace(
+            "[admin]\naddress = \"127.0.0.1:0\"",
+            &format!("[admin]\naddress = \"unix:FOLDER/{name}\""),
+        ) + &format!(
+            "[handover]\npath = \"unix:{}\"\n",
+            site.beside("handover").display()
+        )
+    };
+    let mut server = serve(&site, "", "");
+    write(&site, &at("admin.sock"));
+    server.signal(Signal::HUP);
+    server.line_with("admin on unix:");
+    server.line_with("reloaded");
+    let (first, second) = (site.beside("admin.sock"), site.beside("other.sock"));
+    assert_eq!(mode(&first), 0o660);
+    // No page of a browser gets there, so any name does.
+    let told = ask(&first, "/status", "").unwrap();
+    assert_eq!(told.status, 200);
+    let told: serde_json::Value = serde_json::from_slice(&told.body).unwrap();
+    assert!(told["version"].is_string(), "{told}");
+    let purge =
+        b"POST /purge HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+    assert_eq!(exchange(&first, purge).unwrap().body, b"purged 0\n");
+    write(&site, &at("other.sock"));
+    server.signal(Signal::HUP);
+    server.line_with("reloaded");
+    assert!(!first.exists(), "it takes its file along");
+    assert_eq!(ask(&second, "/healthz", "").unwrap().status, 200);
+    server.signal(Signal::TERM);
+    assert!(server.wait().success());
+    assert!(!second.exists());
+
+    let mut before = start(&site, &at("admin.sock"));
+    before.line_with("shortline.sock (http)");
+    let mut after = start(&site, &at("admin.sock"));
+    assert!(before.wait().success());
+    assert_eq!(ask(&first, "/healthz", "").unwrap().status, 200);
+    after.signal(Signal::TERM);
+    assert!(after.wait().success());
+    assert!(!first.exists());
+}
+
+#[test]
 fn a_new_process_takes_it_over_without_a_lost_request() {
     let site = Site::new();
     let handover = format!(

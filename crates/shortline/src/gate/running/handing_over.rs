@@ -1,6 +1,5 @@
 //! A running gate takes clients over from the gate before, and hands them over to the next (`--handover`).
 
-use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use shortline_gate::handover::{GiveError, Giver, Taker};
@@ -14,9 +13,9 @@ use super::super::console::command::End;
 use super::super::handover::{self, Handover};
 use super::Running;
 use shortline_command::CommandError;
-use shortline_daemon::admin::{self, Hosts};
+use shortline_daemon::admin::{self, AdminSocket, Hosts};
 use shortline_daemon::process::{Instruction, Signals, tell_reload};
-use shortline_daemon::sockets::{bind, is_at};
+use shortline_daemon::sockets::Address;
 
 /// The next gate, once it comes.
 pub async fn knock(handover: Option<&Handover>) -> UnixStream {
@@ -31,22 +30,15 @@ impl Running {
     /// returned for the next gate.
     pub(super) fn open_admin(
         &mut self,
-        wanted: SocketAddr,
-        inherited: Option<TcpListener>,
-    ) -> Result<TcpListener, CommandError> {
-        let is_wanted = |socket: &TcpListener| {
-            let address = socket.local_addr();
-            address.is_ok_and(|is| is_at(is, wanted))
-        };
-        let socket = match inherited.filter(is_wanted) {
-            Some(socket) => socket,
-            None => bind(wanted)?,
-        };
+        wanted: &Address,
+        inherited: Option<AdminSocket>,
+    ) -> Result<AdminSocket, CommandError> {
+        let socket = AdminSocket::open(wanted, inherited)?;
         self.answer_admin(&socket)?;
         Ok(socket)
     }
 
-    fn answer_admin(&mut self, socket: &TcpListener) -> Result<(), CommandError> {
+    fn answer_admin(&mut self, socket: &AdminSocket) -> Result<(), CommandError> {
         let hosts = Hosts::new(&self.settings.admin_hosts);
         let pages = AdminPages::new(&self.view, &self.console, &self.settings);
         let started = socket.try_clone().and_then(|socket| {

@@ -1,6 +1,5 @@
 //! `[admin]` and `[log]`: what the server tells of itself.
 
-use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -10,17 +9,20 @@ use shortline_daemon::keys::some_from_text;
 use shortline_daemon::log_line::LineFormat;
 use shortline_daemon::otlp::{Collector, Share};
 use shortline_daemon::overlay;
+use shortline_daemon::sockets::Address;
 
 /// `[admin]`: metrics and status.
 #[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 #[command(next_help_heading = "Admin and log")]
 pub struct AdminOptions {
-    /// Serve /metrics, /status and /healthz at this address; never scheduled, keep it private
+    /// Serve /metrics, /status and /healthz at this address, or at unix:/PATH for this user and its group; never scheduled, keep it
+    /// private
     ///
     /// The server warns of an address that strangers may reach.
     #[arg(long = "admin", value_name = "ADDR")]
-    pub address: Option<SocketAddr>,
+    #[serde(deserialize_with = "some_from_text")]
+    pub address: Option<Address>,
     /// The most open connections to the admin address [default: 64]
     #[arg(
         id = "admin_connections_max",

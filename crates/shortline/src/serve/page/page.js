@@ -20,7 +20,7 @@ function ratio(fair, ours) {
   return `${times >= 10 ? times.toFixed(0) : times.toPrecision(2)}×`;
 }
 
-// What is shown of a size, a site, a backend and a certificate: title and text.
+// What is shown of a size, a site, a backend, a coding and a certificate: title and text.
 const OF_SIZE = [
   ["Response", (size) => size.name],
   ["On the link", (size) => count(size.jobs)],
@@ -43,6 +43,13 @@ const OF_BACKEND = [
   ["Connections", (backend) => count(backend.connections_open)],
   ["Requests", (backend) => count(backend.requests_total)],
   ["Failed", (backend) => count(backend.failures_total)],
+];
+const OF_CODING = [
+  ["Coding", (coding) => coding.coding],
+  ["Of", (coding) => coding.what],
+  ["Before", (coding) => bytes(coding.in_total)],
+  ["After", (coding) => bytes(coding.out_total)],
+  ["Less by", (coding) => `${Math.round(100 * (1 - coding.out_total / coding.in_total))} %`],
 ];
 const OF_CERTIFICATE = [
   ["Certificate", (certificate) => certificate.name],
@@ -101,6 +108,7 @@ function showStatus(status) {
   showSizes(link, status.comparison);
   showSites(server.responses.by_site);
   showBackends(server.backends);
+  showCompression(server.compressed);
   showCertificates((status.certificates && status.certificates.all) || []);
   showWarnings(status.warnings);
 }
@@ -187,6 +195,13 @@ function showBackends(backends) {
   element("backends").replaceChildren(...rowsOf(OF_BACKEND, backends));
 }
 
+// A coding that nobody has asked for is not shown.
+function showCompression(compressed) {
+  const used = compressed.filter((coding) => coding.in_total);
+  element("of-compression").hidden = used.length === 0;
+  element("codings").replaceChildren(...rowsOf(OF_CODING, used));
+}
+
 function showCertificates(certificates) {
   element("of-certificates").hidden = certificates.length === 0;
   const sooner = (certificate) => (certificate.expires_in_seconds === null ? -1 : certificate.expires_in_seconds);
@@ -224,7 +239,7 @@ const sampleOf = ({ uptime_seconds, link, server, comparison }) => ({
   sites: server.responses.by_site.map(({ name, times }) => [name, times.count, times.seconds]),
 });
 
-for (const [id, columns] of [["size", OF_SIZE], ["site", OF_SITE], ["backend", OF_BACKEND], ["certificate", OF_CERTIFICATE]]) {
+for (const [id, columns] of [["size", OF_SIZE], ["site", OF_SITE], ["backend", OF_BACKEND], ["coding", OF_CODING], ["certificate", OF_CERTIFICATE]]) {
   element(`${id}-columns`).replaceChildren(...headsOf(columns));
 }
 live("server", sampleOf, showStatus, drawAll);

@@ -1,6 +1,5 @@
 //! The admin endpoint of a running server. A reload may move it.
 
-use std::net::TcpListener;
 use std::sync::Arc;
 
 use tokio::task::JoinHandle;
@@ -11,15 +10,23 @@ use super::super::status::{Status, StatusPages};
 use super::Running;
 use crate::history::History;
 use shortline_command::CommandError;
-use shortline_daemon::admin::{self, Hosts};
-use shortline_daemon::sockets::{bind, is_at};
+use shortline_daemon::admin::{self, AdminSocket, Hosts};
+use shortline_daemon::sockets::SocketFile;
 
 /// What answers the admin.
 pub struct Admin {
     /// Where.
-    pub socket: TcpListener,
+    pub socket: AdminSocket,
     /// Accepts its clients.
     pub task: JoinHandle<()>,
+    file: Option<SocketFile>,
+}
+
+impl Admin {
+    /// Removes the file of a socket that nobody listens on from now on.
+    pub fn remove_file(&self) {
+        self.file.iter().for_each(SocketFile::remove);
+    }
 }
 
 impl Running {
@@ -27,31 +34,28 @@ impl Running {
     pub(super) fn bind_admin(
         &self,
         wanted: &AdminOptions,
-        there: Option<TcpListener>,
-    ) -> Result<Option<TcpListener>, CommandError> {
-        let Some(address) = wanted.address else {
-            return Ok(None);
-        };
-        let fits = |socket: &TcpListener| {
-            let is = socket.local_addr();
-            is.is_ok_and(|is| is_at(is, address))
-        };
-        match there.filter(fits) {
-            Some(socket) => Ok(Some(socket)),
-            None => bind(address).map(Some),
-        }
+        there: Option<AdminSocket>,
+    ) -> Result<Option<AdminSocket>, CommandError> {
+        let wanted = wanted.address.as_ref();
+        wanted
+            .map(|wanted| AdminSocket::open(wanted, there))
+            .transpose()
     }
 
     /// Answers the admin at this socket from now on, and at no other.
-    pub(super) fn answer_admin(&mut self, socket: Option<TcpListener>) -> Result<(), CommandError> {
+    pub(super) fn answer_admin(&mut self, socket: Option<AdminSocket>) -> Result<(), CommandError> {
         let started = socket.map(|socket| self.start_admin(socket)).transpose()?;
         if let Some(before) = std::mem::replace(&mut self.admin, started) {
             before.task.abort();
+            let now = self.admin.as_ref().and_then(|admin| admin.file.as_ref());
+            if before.file.as_ref() != now {
+                before.remove_file();
+            }
         }
         Ok(())
     }
 
-    fn start_admin(&self, socket: TcpListener) -> Result<Admin, CommandError> {
+    fn start_admin(&self, socket: AdminSocket) -> Result<Admin, CommandError> {
         let options = &self.settings.admin;
         let server = Arc::clone(&self.server);
         let log = Arc::clone(&self.log);
@@ -95,11 +99,12 @@ impl Running {
             .and_then(|socket| admin::start(socket, options.connections_max, hosts, pages));
         Ok(Admin {
             task: answering.map_err(CommandError::failure)?,
+            file: socket.file(),
             socket,
         })
     }
 
-    pub(super) fn admin_socket(&self) -> Result<Option<TcpListener>, CommandError> {
+    pub(super) fn admin_socket(&self) -> Result<Option<AdminSocket>, CommandError> {
         let socket = self.admin.as_ref().map(|admin| admin.socket.try_clone());
         socket.transpose().map_err(CommandError::failure)
     }

@@ -13,7 +13,7 @@ use shortline_sched::units::{Size, Span};
 use shortline_web::proxy::{UpstreamAddress, UpstreamOptions};
 use shortline_web::rules::forward_auth::{ForwardAuth, ForwardAuthOptions};
 
-use super::values::{Field, shown};
+use super::values::{CookieName, Field, shown};
 
 /// The fields that the server gets if nothing is said: who asks, and what the answer depends on.
 const SENT: [HeaderName; 5] = [
@@ -35,6 +35,8 @@ pub struct ForwardAuthKeys {
     send_headers: Option<Vec<Field>>,
     #[serde(default)]
     copy_headers: Vec<Field>,
+    #[serde(default)]
+    copy_cookies: Vec<CookieName>,
     time_max: Option<Span>,
     answer_size_max: Option<Size>,
     #[serde(default)]
@@ -81,6 +83,11 @@ impl ForwardAuthKeys {
             host: self.url.host.clone(),
             sent: self.send_headers.as_deref().map_or(SENT.into(), names),
             copied: names(&self.copy_headers),
+            cookies: self
+                .copy_cookies
+                .iter()
+                .map(|name| name.0.clone())
+                .collect(),
             answer_bytes_max: self.answer_size_max.map_or(ANSWER_BYTES_MAX, bytes),
             time_max,
         }))

@@ -51,6 +51,10 @@ pub struct Prefix(pub String);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field(pub HeaderName);
 
+/// The name of a cookie, or with a `*` of several.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CookieName(pub Pattern);
+
 /// The value of a field.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Value(pub HeaderValue);
@@ -72,6 +76,10 @@ pub enum RuleError {
     Prefix(String),
     #[error("`{0}` is no name of a field: write it like x-frame-options")]
     Field(String),
+    #[error(
+        "`{0}` is no name of a cookie: write it like _oauth2_proxy, or _oauth2_proxy* for all that begin so"
+    )]
+    Cookie(String),
     #[error("`{0}` is of the connection, and no rule changes it: leave it out")]
     Connection(String),
     #[error("`{0}` is no value of a field: want letters, digits and signs of ASCII in one line")]
@@ -185,6 +193,21 @@ impl FromStr for Field {
     }
 }
 
+impl FromStr for CookieName {
+    type Err = RuleError;
+
+    fn from_str(text: &str) -> Result<Self, RuleError> {
+        // A cookie's name is a token, and so is a method.
+        match Method::from_bytes(text.as_bytes()) {
+            Ok(_) => {
+                let Ok(pattern) = text.parse();
+                Ok(Self(pattern))
+            }
+            Err(_) => Err(RuleError::Cookie(shown(text))),
+        }
+    }
+}
+
 impl PartialOrd for Field {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
@@ -216,4 +239,4 @@ macro_rules! from_text {
     };
 }
 
-from_text!(Field, Value);
+from_text!(CookieName, Field, Value);

@@ -44,6 +44,7 @@ test-long: setup h2spec pebble helm
 	cargo build --release --locked -p shortline -p shortline-lab
 	$(BINARY) lab kernel build || echo "test-long: without a kernel of its own W1 in virtual time is skipped"
 	SHORTLINE_HOSTILE_CLIENTS=2000 scripts/test --profile test-long -- --include-ignored
+	scripts/otelcol/build
 	cargo test --no-default-features --features otel -p shortline --test serve -- spans
 	SHORTLINE=$(BINARY) scripts/wheel test test-long
 	scripts/instructions

@@ -1,5 +1,6 @@
 //! HTTP/3 over real sockets, with other people's client ([`client`]).
 
+mod browser;
 mod client;
 mod hostile;
 mod life;

@@ -1,9 +1,15 @@
-//! Spans for an OpenTelemetry collector (feature `otel`): what arrives at one, read from the protobuf itself.
+//! Spans for an OpenTelemetry collector (feature `otel`): what arrives at one, read from the protobuf itself, and what a real one
+//! makes of it (`scripts/otelcol/build`).
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
+
+use serde_json::Value;
+use shortline_base::port::free_port;
 
 use crate::client::{get, request};
 use crate::process::{PATIENCE, Server, Site, wait_for};
@@ -122,6 +128,86 @@ fn read_request(stream: &mut impl Read) -> Option<(String, Vec<u8>)> {
     let mut body = vec![0; length.map_or(0, |length| length.parse().unwrap())];
     stream.read_exact(&mut body).ok()?;
     Some((head.split(' ').nth(1).unwrap().to_owned(), body))
+}
+
+/// The collector's own program. It ends with the test.
+struct RealCollector(Child);
+
+impl RealCollector {
+    /// Starts one that writes what it gets to `spans.json` beside the site. `None`: it is not built, and why the test is skipped is
+    /// told.
+    fn start(site: &Site) -> Option<(Self, SocketAddr)> {
+        let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools/otelcol");
+        if !program.exists() {
+            println!(
+                "skipped: no OpenTelemetry collector; scripts/otelcol/build builds it with go"
+            );
+            return None;
+        }
+        let address = SocketAddr::from(([127, 0, 0, 1], free_port().unwrap()));
+        let config = site.beside("otelcol.yaml");
+        let text = format!(
+            "receivers:\n  otlp:\n    protocols:\n      http:\n        endpoint: {address}\n\
+             exporters:\n  file:\n    path: {}\n\
+             service:\n  telemetry:\n    metrics:\n      level: none\n\
+             \x20 pipelines:\n    traces:\n      receivers: [otlp]\n      exporters: [file]\n",
+            site.beside("spans.json").display()
+        );
+        std::fs::write(&config, text).unwrap();
+        let child = Command::new(program)
+            .arg(format!("--config=file:{}", config.display()))
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let started = Self(child);
+        wait_for("the collector", || TcpStream::connect(address).ok());
+        Some((started, address))
+    }
+}
+
+impl Drop for RealCollector {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The value of an attribute in OTLP's JSON.
+fn attribute<'a>(of: &'a Value, name: &str) -> &'a Value {
+    let all = of["attributes"].as_array().unwrap();
+    let found = all.iter().find(|one| one["key"] == name);
+    &found.unwrap_or_else(|| panic!("no {name} in {of}"))["value"]
+}
+
+#[test]
+fn a_real_collector_reads_the_spans() {
+    let site = Site::new();
+    let Some((_collector, address)) = RealCollector::start(&site) else {
+        return;
+    };
+    let server = start(&site, address, &["--otlp-sample", "1"]);
+    let traced = format!("traceparent: {PARENT}\r\n");
+    assert_eq!(
+        request(server.address(), "GET", "/app/echo?q=1", &traced).status,
+        200
+    );
+    let written = wait_for("the collector's file", || {
+        let text = std::fs::read_to_string(site.beside("spans.json")).ok()?;
+        serde_json::from_str::<Value>(text.lines().next()?).ok()
+    });
+    let resource = &written["resourceSpans"][0];
+    let service = attribute(&resource["resource"], "service.name");
+    assert_eq!(service["stringValue"], "shortline");
+    let span = &resource["scopeSpans"][0]["spans"][0];
+    assert_eq!(span["name"], "GET");
+    assert_eq!(span["traceId"], PARENT[3..35]);
+    assert_eq!(span["parentSpanId"], PARENT[36..52]);
+    assert_eq!(attribute(span, "url.path")["stringValue"], "/app/echo");
+    let status = &attribute(span, "http.response.status_code")["intValue"];
+    assert_eq!(status.as_str(), Some("200"), "{status}");
+    let time = |name: &str| span[name].as_str().unwrap().parse::<u64>().unwrap();
+    assert!(time("startTimeUnixNano") <= time("endTimeUnixNano"));
 }
 
 fn start(site: &Site, collector: SocketAddr, flags: &[&str]) -> Server {

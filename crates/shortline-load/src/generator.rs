@@ -1,4 +1,4 @@
-//! The generator, over HTTP/1.1 or HTTP/2, with or without TLS. In the open loop (`open.rs`) every
+//! The generator, over HTTP/1.1 or HTTP/2, with or without TLS, or over HTTP/3. In the open loop (`open.rs`) every
 //! request leaves at its own time, whatever the server does (paper 000, 2.4). In the closed loop
 //! (`users.rs`) a number of users each ask again after they were answered and have rested (SURGE's
 //! user equivalents: 001, 4.2; 004, 4.4.3).
@@ -7,8 +7,8 @@
 //!   ([`crate::record`]) and judged ([`crate::summary`]). A timerfd drives arrivals of the open
 //!   loop: the runtime's own timer is 0.75 ms off at the median.
 //! - **Connections**: HTTP/1.1 takes an idle connection that has served fewer than K requests
-//!   before it opens a new one (paper 000, 2.4); K is 1 by default. HTTP/2 spreads its streams over
-//!   a fixed number of connections (`http2.rs`).
+//!   before it opens a new one (paper 000, 2.4); K is 1 by default. HTTP/2 and HTTP/3 spread their streams
+//!   over a fixed number of connections (`multiplexed.rs`).
 //! - **Late starts**: where the generator is behind, it takes what the server has answered before
 //!   it starts the next request. So it opens no connection because it is late (`open.rs`). Response
 //!   times still count from the intended start.
@@ -25,6 +25,8 @@ mod connect;
 mod exchange;
 mod http1;
 mod http2;
+mod http3;
+mod multiplexed;
 mod open;
 mod part;
 mod progress;
@@ -71,6 +73,8 @@ pub enum Protocol {
     Http1,
     /// HTTP/2: by prior knowledge, over TLS by ALPN.
     Http2,
+    /// HTTP/3: over QUIC, at the UDP port of the same number.
+    Http3,
 }
 
 /// What is asked for.
@@ -189,6 +193,9 @@ pub enum LoadError {
         "target {0}: want the certificates to trust for https (--tls-ca FILE or --tls-insecure)"
     )]
     Untrusted(Target),
+    /// HTTP/3 without TLS.
+    #[error("HTTP/3 has TLS always: want an https target")]
+    Plain,
     /// A certificate file that cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),

@@ -193,7 +193,9 @@ fn arguments(
     if server.speech.tls {
         add("--tls-ca", certificate_file(testbed).display().to_string());
     }
-    if server.speech.http2 {
+    if server.speech.http3 {
+        arguments.push("--http3".into());
+    } else if server.speech.http2 {
         arguments.push("--http2".into());
     }
     arguments

@@ -36,6 +36,9 @@ pub struct Speech {
     pub tls: bool,
     /// HTTP/2: by ALPN over TLS, else by prior knowledge.
     pub http2: bool,
+    /// HTTP/3 beside them, which the generator then speaks (ours only).
+    #[serde(default)]
+    pub http3: bool,
 }
 
 impl Speech {
@@ -43,6 +46,7 @@ impl Speech {
     /// with a connection for each request. It was measured before.
     pub fn per_request_bytes(self) -> u64 {
         match (self.tls, self.http2) {
+            _ if self.http3 => 3300,
             (false, false) => 460,
             (true, false) => 1950,
             (false, true) => 570,
@@ -256,6 +260,10 @@ fn our_arguments(testbed: &Testbed, mode: OursMode, setup: &ServerSetup) -> Vec<
             certificate(testbed, "key").display().to_string(),
         );
     }
+    if setup.speech.http3 {
+        arguments.push("--http3".into());
+    }
+    let mut add = |flag: &str, value: String| arguments.extend([flag.to_owned(), value]);
     if let Some(port) = setup.admin_port {
         add("--admin", format!("127.0.0.1:{port}"));
     }
@@ -269,7 +277,7 @@ fn our_arguments(testbed: &Testbed, mode: OursMode, setup: &ServerSetup) -> Vec<
 }
 
 fn nginx_configuration(scratch: &str, setup: &ServerSetup) -> String {
-    let Speech { tls, http2 } = setup.speech;
+    let Speech { tls, http2, .. } = setup.speech;
     let options = format!(
         "{}{}",
         if tls { " ssl" } else { "" },
@@ -308,7 +316,7 @@ fn user_of_nginx() -> &'static str {
 }
 
 fn apache_configuration(scratch: &str, setup: &ServerSetup) -> String {
-    let Speech { tls, http2 } = setup.speech;
+    let Speech { tls, http2, .. } = setup.speech;
     let mut modules = String::new();
     let mut load = |name: &str| {
         modules += &format!("LoadModule {name}_module @MODULES@/mod_{name}.so\n");
@@ -422,7 +430,11 @@ mod tests {
     #[test]
     fn every_place_of_the_templates_is_filled_in() {
         for (tls, http2) in [(false, false), (false, true), (true, false), (true, true)] {
-            let setup = setup(Speech { tls, http2 });
+            let setup = setup(Speech {
+                tls,
+                http2,
+                http3: false,
+            });
             for text in [
                 nginx_configuration("/tmp/x", &setup),
                 apache_configuration("/tmp/x", &setup),

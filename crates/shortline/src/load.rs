@@ -57,7 +57,7 @@ pub struct Args {
     retries: u32,
 
     /// Requests per connection. An idle connection with requests left is used before a new one is
-    /// opened [default: 1, with --http2 no limit]
+    /// opened [default: 1, with --http2 and --http3 no limit]
     #[arg(long, value_name = "N")]
     requests_per_connection: Option<NonZeroU32>,
 
@@ -66,12 +66,16 @@ pub struct Args {
     accept_encoding: Option<HeaderValue>,
 
     /// Speak HTTP/2: by prior knowledge, over TLS by ALPN
-    #[arg(long)]
+    #[arg(long, group = "multiplexed")]
     http2: bool,
 
-    /// HTTP/2 connections that share the streams. More are opened only when each has as many
+    /// Speak HTTP/3, at the UDP port of an https target
+    #[arg(long, group = "multiplexed")]
+    http3: bool,
+
+    /// HTTP/2 or HTTP/3 connections that share the streams. More are opened only when each has as many
     /// streams as the server allows [default: 6]
-    #[arg(long, value_name = "N", requires = "http2")]
+    #[arg(long, value_name = "N", requires = "multiplexed")]
     connections: Option<NonZeroUsize>,
 
     /// Connect from these addresses of this machine, equally or by shares (10.0.0.1=3,10.0.0.2).
@@ -173,10 +177,10 @@ fn options(args: &Args, target: Target, work: Work) -> LoadOptions {
     let defaults = LoadOptions::new(target, work);
     LoadOptions {
         speed: args.source.speed,
-        protocol: if args.http2 {
-            Protocol::Http2
-        } else {
-            Protocol::Http1
+        protocol: match (args.http2, args.http3) {
+            (_, true) => Protocol::Http3,
+            (true, false) => Protocol::Http2,
+            (false, false) => Protocol::Http1,
         },
         trust: match &args.tls_ca {
             Some(file) => Some(Trust::Ca(file.clone())),

@@ -58,6 +58,7 @@ fn point_tables(plan: &Plan, point: &Point, figures: &PointFigures) -> String {
 pub fn describe(point: &Point, figures: &PointFigures) -> String {
     let setup = &point.setup;
     let protocol = match (setup.speech.tls, setup.speech.http2) {
+        _ if setup.speech.http3 => "HTTP/3",
         (false, false) => "HTTP/1.1",
         (true, false) => "HTTP/1.1 over TLS",
         (false, true) => "HTTP/2 (prior knowledge)",

@@ -97,6 +97,7 @@ fn run(testbed: &Testbed, servers: &[Server]) -> Result<(), LabError> {
                 Speech {
                     tls: false,
                     http2: false,
+                    http3: false,
                 },
             ),
             (
@@ -104,6 +105,7 @@ fn run(testbed: &Testbed, servers: &[Server]) -> Result<(), LabError> {
                 Speech {
                     tls: true,
                     http2: true,
+                    http3: false,
                 },
             ),
         ] {

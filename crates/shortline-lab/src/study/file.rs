@@ -36,6 +36,7 @@ use self::keys::{KindName, StudyKeys};
 pub use self::names::Traces;
 use self::names::is_name;
 use crate::study::design::{Design, Experiment, Kind};
+use shortline_testbed::server::Server;
 
 /// The largest file that is read.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -96,10 +97,12 @@ pub fn parse(
     keys.refuse_of_other_kinds(source)?;
     let (figures, kind) = match keys.kind {
         KindName::Uplink => {
+            let points = points::points(source, id, &keys, traces)?;
+            let has_http3 = points.iter().any(|point| point.setup.speech.http3);
             let design = Design {
                 axis: keys.axis.as_ref().map_or("", |axis| axis.get_ref()).into(),
-                points: points::points(source, id, &keys, traces)?,
-                servers: servers(source, &keys)?,
+                servers: servers(source, &keys, has_http3)?,
+                points,
             };
             let figures = figures::figures(id, &keys, |figure, check| {
                 figure.checks.push(figures::check(source, &design, check)?);
@@ -139,7 +142,11 @@ pub fn parse(
     })
 }
 
-fn servers(source: Source<'_>, keys: &StudyKeys) -> Result<Vec<String>, StudyError> {
+fn servers(
+    source: Source<'_>,
+    keys: &StudyKeys,
+    has_http3: bool,
+) -> Result<Vec<String>, StudyError> {
     let want = "the servers in turn, such as [\"srpt\", \"nginx\"]";
     let Some(servers) = &keys.servers else {
         return Err(source.lacks(0..0, "servers", want));
@@ -150,6 +157,10 @@ fn servers(source: Source<'_>, keys: &StudyKeys) -> Result<Vec<String>, StudyErr
     let mut names: Vec<String> = Vec::new();
     for server in servers.get_ref() {
         let name = server.get_ref().0.to_string();
+        if has_http3 && !matches!(server.get_ref().0, Server::Ours(_)) {
+            let problem = format!("`{name}` at a point with http3");
+            return Err(source.wrong(server, problem, "our server's modes alone"));
+        }
         if names.contains(&name) {
             let problem = format!("`{name}` for the second time");
             return Err(source.wrong(server, problem, "each server once"));

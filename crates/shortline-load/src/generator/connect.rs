@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::IpBindAddressNoPort;
+use rustls::ClientConfig;
 use rustls::client::Resumption;
 use rustls_pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -62,6 +63,18 @@ impl Connector {
             source: None,
             tls,
         })
+    }
+
+    /// The server's address.
+    pub(super) fn server(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// How it speaks TLS, and for which name, if it does.
+    pub(super) fn tls(&self) -> Option<(Arc<ClientConfig>, String)> {
+        let tls = self.tls.as_ref()?;
+        let name = tls.name.to_str().into_owned();
+        Some((Arc::clone(tls.connector.config()), name))
     }
 
     /// The source address of its connections, if there is one.
@@ -135,6 +148,7 @@ impl Tls {
         let protocol: &[u8] = match protocol {
             Protocol::Http1 => b"http/1.1",
             Protocol::Http2 => b"h2",
+            Protocol::Http3 => b"h3",
         };
         let trust = match trust {
             Trust::Ca(file) => shortline_tls::Trust::File(file.clone()),

@@ -6,7 +6,6 @@
 //! does. If the server has closed a kept connection meanwhile, that costs another try on the next
 //! connection, but no failure.
 
-use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -70,11 +69,6 @@ impl Http1 {
     /// Whether a connection serves more than one request.
     pub(super) fn keeps_connections(&self) -> bool {
         self.uses_max > NonZeroU32::MIN
-    }
-
-    /// The source address of its connections, if there is one.
-    pub(super) fn source(&self) -> Option<IpAddr> {
-        self.connector.source()
     }
 
     /// Fetches `path` to its last byte.

@@ -13,6 +13,8 @@ use super::connect::Connector;
 use super::exchange::Observed;
 use super::http1::Http1;
 use super::http2::Http2;
+use super::http3::Http3;
+use super::multiplexed::{Multiplexed, Sharing};
 use super::progress::Progress;
 use super::sources::source_of;
 use super::{LoadError, LoadOptions, Protocol, Target, Work};
@@ -47,11 +49,20 @@ pub(super) struct ClientSetup {
 
 /// Connections and how to ask over them.
 #[derive(Clone)]
-pub(super) enum Client {
+pub(super) struct Client {
+    kind: ClientKind,
+    /// The source address, if there is one.
+    source: Option<IpAddr>,
+}
+
+#[derive(Clone)]
+enum ClientKind {
     /// HTTP/1.1.
     Http1(Arc<Http1>),
     /// HTTP/2.
-    Http2(Arc<Http2>),
+    Http2(Arc<Multiplexed<Http2>>),
+    /// HTTP/3.
+    Http3(Arc<Multiplexed<Http3>>),
 }
 
 impl Shared {
@@ -113,6 +124,10 @@ impl Shared {
 impl ClientSetup {
     pub(super) async fn new(options: &LoadOptions) -> Result<Self, LoadError> {
         let connector = Connector::new(options).await?;
+        if options.protocol == Protocol::Http3 {
+            // What is wrong with it is wrong with all.
+            Http3::new(&connector)?;
+        }
         let sources = options.sources.iter();
         let mut connectors: Vec<Arc<Connector>> = sources
             .map(|source| Arc::new(connector.from(source.address)))
@@ -152,43 +167,53 @@ impl ClientSetup {
         let connector = Arc::clone(&self.connectors[source]);
         let uses_max = self.requests_per_connection;
         let codings = self.accept_encoding.clone();
-        match self.protocol {
+        let source = connector.source();
+        let sharing = || Sharing {
+            origin: self.target.to_string(),
+            accept_encoding: codings.clone(),
+            connections: self.connections,
+            uses_max,
+        };
+        let kind = match self.protocol {
             Protocol::Http1 => {
                 let host = HeaderValue::from_str(self.target.authority())
                     .expect("invariant: an authority is printable ASCII");
                 let uses_max = uses_max.unwrap_or(NonZeroU32::MIN);
-                Client::Http1(Arc::new(Http1::new(connector, host, codings, uses_max)))
+                ClientKind::Http1(Arc::new(Http1::new(
+                    connector,
+                    host,
+                    codings.clone(),
+                    uses_max,
+                )))
             }
             Protocol::Http2 => {
-                let origin = self.target.to_string();
-                let http2 = Http2::new(connector, origin, codings, self.connections, uses_max);
-                Client::Http2(Arc::new(http2))
+                ClientKind::Http2(Arc::new(Multiplexed::new(Http2(connector), sharing())))
             }
-        }
+            Protocol::Http3 => {
+                let http3 = Http3::new(&connector);
+                let http3 = http3.expect("invariant: it was looked at before");
+                ClientKind::Http3(Arc::new(Multiplexed::new(http3, sharing())))
+            }
+        };
+        Client { kind, source }
     }
 }
 
 impl Client {
     /// Whether an HTTP/1.1 connection serves more than one request.
     pub(super) fn keeps_connections(&self) -> bool {
-        match self {
-            Self::Http1(client) => client.keeps_connections(),
-            Self::Http2(_) => false,
-        }
-    }
-
-    /// The source address, if there is one.
-    fn source(&self) -> Option<IpAddr> {
-        match self {
-            Self::Http1(client) => client.source(),
-            Self::Http2(client) => client.source(),
+        match &self.kind {
+            ClientKind::Http1(client) => client.keeps_connections(),
+            ClientKind::Http2(_) | ClientKind::Http3(_) => false,
         }
     }
 
     async fn fetch(&self, request: &Request, seen: &mut Observed) -> Result<(), Failure> {
-        match self {
-            Self::Http1(client) => client.fetch(&request.path, request.bytes, seen).await,
-            Self::Http2(client) => client.fetch(&request.path, request.bytes, seen).await,
+        let (path, bytes) = (&request.path, request.bytes);
+        match &self.kind {
+            ClientKind::Http1(client) => client.fetch(path, bytes, seen).await,
+            ClientKind::Http2(client) => client.fetch(path, bytes, seen).await,
+            ClientKind::Http3(client) => client.fetch(path, bytes, seen).await,
         }
     }
 }
@@ -213,7 +238,7 @@ pub(super) async fn visit(shared: &Shared, client: &Client, request: &Request, o
         first_byte_s: seen.first_byte_s,
         response_time_s,
         failure: result.err(),
-        source: client.source(),
+        source: client.source,
     };
     shared.records.lock().push((order, record));
 }

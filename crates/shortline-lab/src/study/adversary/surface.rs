@@ -48,6 +48,7 @@ impl Surface {
         Speech {
             tls: self == Self::Tls,
             http2: false,
+            http3: false,
         }
     }
 }

@@ -130,6 +130,8 @@ point_keys! {
     tls: bool,
     /// Over HTTP/2.
     http2: bool,
+    /// Over HTTP/3 (our server's alone), which has TLS always.
+    http3: bool,
     /// On loopback, without a bed.
     loopback: bool,
     /// What our server's responses go through.

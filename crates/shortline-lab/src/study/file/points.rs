@@ -210,9 +210,11 @@ impl PointReader<'_> {
 
     fn setup(&self) -> Result<Setup, StudyError> {
         let keys = self.keys;
+        let http3 = of(&keys.http3).unwrap_or_default();
         let speech = Speech {
-            tls: of(&keys.tls).unwrap_or_default(),
+            tls: http3 || of(&keys.tls).unwrap_or_default(),
             http2: of(&keys.http2).unwrap_or_default(),
+            http3,
         };
         let usual = Setup::plain();
         for (number, most) in [

@@ -287,6 +287,12 @@ const REPLACED: &[(&str, &str, &str, &str)] = &[
         "want each server once",
     ),
     (
+        "schedule = \"w1\"",
+        "schedule = \"w1\"\nhttp3 = true",
+        "1: servers: `nginx` at a point with http3",
+        "want our server's modes alone",
+    ),
+    (
         "\"srpt\", \"nginx\"",
         "",
         "1: servers: no server",

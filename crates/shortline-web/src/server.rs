@@ -21,6 +21,7 @@ use crate::comparison::{Comparison, Figures};
 use crate::compress::counts::{self, CompressedBytes};
 use crate::connection;
 use crate::context::{Connection, Settings, Shared};
+use crate::http3::port::QuicListener;
 use crate::ledger::{Ledger, ResponseCounts};
 use crate::log::AccessLogs;
 use crate::proxy::BackendSnapshot;
@@ -144,6 +145,16 @@ impl Server {
         let ends = (SocketAddr::new(peer, 0), SocketAddr::new(local, 0));
         let announcing = Announcing::begin(&self.shared);
         tokio::spawn(take_announced(announcing, 0, halves, ends, None));
+    }
+
+    /// Accepts QUIC connections of a port that was opened elsewhere, such as in a simulated world, until it is dropped. They
+    /// run on the runtime of the caller.
+    pub async fn accept_quic(&self, listener: QuicListener) {
+        let taker = Taker {
+            shared: Arc::clone(&self.shared),
+            worker: 0,
+        };
+        listener.accept(taker).await;
     }
 
     /// Enforces the time limits until it is dropped. [`Server::run`] does so by itself.

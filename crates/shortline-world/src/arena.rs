@@ -1,5 +1,6 @@
 //! The server and its clients together, and what each saw of the other.
 
+mod certificate;
 mod judge;
 mod settings;
 
@@ -12,6 +13,7 @@ use std::time::Duration;
 use http::HeaderName;
 use parking_lot::Mutex;
 use shortline_link::Link;
+use shortline_web::http3::port::{Port, QuicListener};
 use shortline_web::proxy::upstream::Upstream;
 use shortline_web::proxy_header::Ends;
 use shortline_web::server::Server;
@@ -20,9 +22,9 @@ use shortline_web::{AccessLog, AccessRecord, Fields};
 use crate::backend::{self, Knowledge};
 use crate::client;
 use crate::machine::{Machine, Peers};
-use crate::network::{Connection, End, Uplink, server_halves};
+use crate::network::{Connection, Datagrams, End, Uplink, server_halves};
 use crate::requests::Requests;
-use crate::scenario::{Announced, ClientPlan, Scenario, UPLOAD_BYTES_MAX};
+use crate::scenario::{Announced, ClientPlan, Scenario, Speaks, UPLOAD_BYTES_MAX};
 use crate::verdict::{Fault, Outcome};
 use crate::world::World;
 use crate::{Judged, Living, held_of};
@@ -31,6 +33,8 @@ use settings::{Ground, KEPT_RESPONSE_BYTES_MAX, READ_BYTES_MAX};
 const SECOND_NS: u64 = 1_000_000_000;
 /// The server's own address. It is one for examples (RFC 5737), which no interface has.
 const SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
+/// The port of HTTP/3.
+pub const SERVER_PORT: SocketAddr = SocketAddr::new(SERVER, 443);
 /// The address of the proxy that announces clients.
 const PROXY: IpAddr = IpAddr::V4(Ipv4Addr::new(203, 0, 113, 9));
 
@@ -45,6 +49,8 @@ pub struct Arena {
     server: Arc<Server>,
     link: Arc<Link>,
     uplink: Arc<Uplink>,
+    /// Those of HTTP/3.
+    pub datagrams: Arc<Datagrams>,
     log: Arc<Log>,
     ground: Ground,
     upstreams: Mutex<Vec<Arc<Upstream>>>,
@@ -99,9 +105,11 @@ impl Arena {
         let (settings, upstreams) = ground.settings();
         let knows = knowledge(&scenario);
         let server = Server::new(settings, Some(Arc::clone(&log) as Arc<dyn AccessLog>));
+        let uplink = Uplink::new(scenario.uplink_bps, scenario.uplink_queue_bytes);
         Arc::new(Self {
             world: Arc::clone(world),
-            uplink: Uplink::new(scenario.uplink_bps, scenario.uplink_queue_bytes),
+            datagrams: Datagrams::new(world, Arc::clone(&uplink), SERVER_PORT),
+            uplink,
             living: AtomicUsize::new(scenario.clients.len()),
             scenario,
             server,
@@ -128,6 +136,15 @@ impl Arena {
         }
         self.world.sleep(plan.path.delay_ns).await;
         End::of_client(&connection)
+    }
+
+    /// Lets clients of HTTP/3 in.
+    fn open_port(&self) {
+        let (endpoint, _) = self.datagrams.endpoint(SERVER_PORT, None);
+        let listener = QuicListener::new(Port::of(endpoint, SERVER_PORT), &certificate::tls());
+        let listener = listener.expect("its TLS can do 1.3");
+        let server = Arc::clone(&self.server);
+        tokio::spawn(async move { server.accept_quic(listener).await });
     }
 
     /// Schedules the events that affect everybody.
@@ -194,6 +211,10 @@ impl Living for Arc<Arena> {
         let (link, server) = (Arc::clone(&self.link), Arc::clone(&self.server));
         tokio::spawn(async move { link.run().await });
         tokio::spawn(async move { server.keep_limits().await });
+        let mut plans = self.scenario.clients.iter();
+        if plans.any(|plan| plan.speaks == Speaks::Http3) {
+            self.open_port();
+        }
         for (index, plan) in self.scenario.clients.iter().cloned().enumerate() {
             let arena = Arc::clone(self);
             self.world.note(format_args!(
@@ -298,6 +319,11 @@ fn knowledge(scenario: &Scenario) -> Knowledge {
     Knowledge {
         purge_ns: scenario.purge_ns,
     }
+}
+
+/// The address and port of a client of HTTP/3.
+pub fn udp_address(index: usize, plan: &ClientPlan) -> SocketAddr {
+    SocketAddr::new(address(plan), 40_000 + index as u16)
 }
 
 /// A client's address.

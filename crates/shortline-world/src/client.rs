@@ -3,9 +3,12 @@
 mod body;
 mod http1;
 mod http2;
+mod http3;
 mod taking;
 
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::Poll;
 
 use shortline_web::proxy_header::{Version, announcement};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -13,7 +16,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use crate::arena::{Arena, announced_ends};
 use crate::network::End;
 use crate::requests::Requests;
-use crate::scenario::{Announced, Ask, ClientPlan, Manner, What};
+use crate::scenario::{Announced, Ask, ClientPlan, Manner, Speaks, What};
 use crate::verdict::Fault;
 use crate::{backend, content};
 
@@ -23,21 +26,7 @@ const PATIENCE_NS: u64 = 30_000_000_000;
 /// One client's life.
 pub async fn live(arena: Arc<Arena>, index: usize, plan: ClientPlan) {
     arena.world.sleep(plan.begins_ns).await;
-    let mut end = arena.connect(index, &plan).await;
-    announce(&plan, &mut end).await;
-    if plan.announced == Announced::Halfway {
-        // It says no more, and waits for the server to close.
-        let mut answer = Vec::new();
-        let _ = end.read_to_end(&mut answer).await;
-        return;
-    }
-    let asking = async {
-        if plan.http2 {
-            http2::ask(&arena.requests, index, &plan, end).await;
-        } else {
-            http1::ask(&arena.requests, index, &plan, end).await;
-        }
-    };
+    let asking = ask(&arena, index, &plan);
     if matches!(plan.manner, Manner::Honest | Manner::Slow { .. }) {
         asking.await;
     } else {
@@ -47,6 +36,24 @@ pub async fn live(arena: Arc<Arena>, index: usize, plan: ClientPlan) {
             () = asking => {}
             () = patience => {}
         }
+    }
+}
+
+/// Connects, and asks for everything.
+async fn ask(arena: &Arc<Arena>, index: usize, plan: &ClientPlan) {
+    if plan.speaks == Speaks::Http3 {
+        return http3::ask(arena, index, plan).await;
+    }
+    let mut end = arena.connect(index, plan).await;
+    announce(plan, &mut end).await;
+    if plan.announced == Announced::Halfway {
+        // It says no more, and waits for the server to close.
+        let mut answer = Vec::new();
+        let _ = end.read_to_end(&mut answer).await;
+    } else if plan.speaks == Speaks::Http2 {
+        http2::ask(&arena.requests, index, plan, end).await;
+    } else {
+        http1::ask(&arena.requests, index, plan, end).await;
     }
 }
 
@@ -61,6 +68,19 @@ async fn announce(plan: &ClientPlan, end: &mut End) {
     };
     // The server may have gone.
     let _ = end.write_all(&bytes).await;
+}
+
+/// Until each of them has ended.
+async fn all_at_once(asks: impl Iterator<Item = impl Future<Output = ()>>) {
+    let mut asks: Vec<_> = asks.map(Box::pin).collect();
+    poll_fn(|context| {
+        asks.retain_mut(|ask| ask.as_mut().poll(context).is_pending());
+        match asks.is_empty() {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        }
+    })
+    .await;
 }
 
 /// The request's body.

@@ -1,4 +1,4 @@
-//! The network: connections of two byte streams each, over one uplink that all of the server's
+//! The network: connections of two byte streams each, and datagrams ([`datagrams`]), over one uplink that all of the server's
 //! connections share.
 //!
 //! A stream behaves like TCP. Segments may be lost (and are resent after a timeout), reordered, or
@@ -8,6 +8,7 @@
 //! no place on the uplink, every segment is acknowledged by itself, and closing with unread bytes
 //! resets the peer at once.
 
+mod datagrams;
 mod halves;
 mod pipe;
 
@@ -17,6 +18,7 @@ use parking_lot::Mutex;
 
 use crate::world::World;
 
+pub use datagrams::{Datagrams, UdpSocket};
 pub use halves::{End, reset_by_backend, server_halves};
 use pipe::Pipe;
 
@@ -81,10 +83,9 @@ impl Uplink {
         self.0.lock().sent_bytes
     }
 
-    /// When a segment that arrives now has left. `None`: the queue is full.
-    fn depart(&self, now_ns: u64, payload_bytes: usize) -> Option<u64> {
+    /// When a packet of so many bytes that arrives now has left. `None`: the queue is full.
+    fn depart(&self, now_ns: u64, wire_bytes: u64) -> Option<u64> {
         let mut line = self.0.lock();
-        let wire_bytes = payload_bytes as u64 + PACKET_HEADER_BYTES;
         let ns = |bytes: u64, rate_bps: u64| bytes * 8_000_000_000 / rate_bps;
         let begins_ns = line.free_ns.max(now_ns);
         if begins_ns - now_ns > ns(line.queue_bytes_max, line.rate_bps) {
@@ -215,12 +216,12 @@ mod tests {
     #[test]
     fn an_uplink_passes_its_rate_and_drops_what_does_not_fit() {
         let uplink = Uplink::new(8_000_000, 2_000);
-        // One byte per microsecond, headers included.
-        assert_eq!(uplink.depart(0, 934), Some(1_000_000));
-        assert_eq!(uplink.depart(0, 934), Some(2_000_000));
-        assert_eq!(uplink.depart(0, 934), Some(3_000_000));
-        assert_eq!(uplink.depart(0, 934), None, "3,000 bytes are before it");
-        assert_eq!(uplink.depart(10_000_000, 934), Some(11_000_000));
+        // One byte per microsecond.
+        assert_eq!(uplink.depart(0, 1000), Some(1_000_000));
+        assert_eq!(uplink.depart(0, 1000), Some(2_000_000));
+        assert_eq!(uplink.depart(0, 1000), Some(3_000_000));
+        assert_eq!(uplink.depart(0, 1000), None, "3,000 bytes are before it");
+        assert_eq!(uplink.depart(10_000_000, 1000), Some(11_000_000));
         assert_eq!(uplink.sent_bytes(), 4_000);
     }
 }

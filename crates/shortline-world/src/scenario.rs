@@ -20,6 +20,8 @@ use crate::network::Path;
 pub use ask::{Answer, Ask, BOMB_BYTES, Behind, Host, KeptKind, What};
 
 const MS: u64 = 1_000_000;
+/// Of the generator: what clients of HTTP/3 are drawn from.
+const HTTP3_STREAM: u64 = 3;
 
 /// Sizes of the site's files, in bytes. The last ones are not kept in memory.
 pub const FILES: [u64; 9] = [0, 1, 511, 1448, 9_000, 30_000, 65_536, 100_000, 150_000];
@@ -146,6 +148,17 @@ impl DiskPlan {
     };
 }
 
+/// The version of HTTP that a client speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Speaks {
+    /// HTTP/1.1.
+    Http1,
+    /// HTTP/2.
+    Http2,
+    /// HTTP/3.
+    Http3,
+}
+
 /// One client.
 #[derive(Clone, Debug)]
 pub struct ClientPlan {
@@ -153,17 +166,17 @@ pub struct ClientPlan {
     pub begins_ns: u64,
     /// The last byte of its address.
     pub address: u8,
-    /// Whether it speaks HTTP/2.
-    pub http2: bool,
+    /// What it speaks.
+    pub speaks: Speaks,
     /// The path to it.
     pub path: Path,
     /// How it behaves.
     pub manner: Manner,
-    /// What it asks for: one after another or, in HTTP/2, all at once.
+    /// What it asks for: one after another or, but in HTTP/1.1, all at once.
     pub asks: Vec<Ask>,
     /// HTTP/1.1: it sends all requests before it reads.
     pub pipelines: bool,
-    /// HTTP/2: the window of a stream.
+    /// But for HTTP/1.1: the window of a stream.
     pub stream_window_bytes: u32,
     /// Who says what its address is.
     pub announced: Announced,
@@ -192,11 +205,11 @@ pub enum Manner {
     Stalls(u64),
     /// After this many bytes it closes.
     Leaves(u64),
-    /// After this many bytes it resets the connection, or in HTTP/2 the stream.
+    /// After this many bytes it resets the connection, or the stream if there are several.
     Resets(u64),
     /// After this many bytes its network is gone.
     Vanishes(u64),
-    /// After this many bytes it ends its sending direction.
+    /// After this many bytes it ends its sending direction, or in HTTP/3 says goodbye (GOAWAY).
     HalfCloses(u64),
     /// It sends bytes that are not a request.
     Babbles,
@@ -215,6 +228,8 @@ impl Scenario {
         let slow = random.random_range(0..=2) == 0;
         let lossy = random.random_range(0..=2) == 0;
         let sound = random.random_bool(0.5);
+        let mut own = random.clone();
+        own.set_stream(HTTP3_STREAM);
         let mut clients: Vec<_> = (0..clients)
             .map(|_| client(random, &mut number, features, (slow, lossy, sound)))
             .collect();
@@ -222,6 +237,7 @@ impl Scenario {
             let newcomers = random.random_range(20..60);
             clients.extend((0..newcomers).map(|_| newcomer(random, &mut number)));
         }
+        clients.extend(http3(&mut own, &mut number, features));
         let some = |random: &mut ChaCha8Rng, share: f64| {
             let at_ns = random.random_range(5 * MS..400 * MS);
             random.random_bool(share).then_some(at_ns)
@@ -254,6 +270,27 @@ impl Scenario {
             purge_ns: some(random, if features.kept { 0.6 } else { 0.0 }),
         }
     }
+}
+
+/// Clients of HTTP/3 that come besides, in a fifth of all worlds. They are drawn from numbers of their own, so that the other worlds stay
+/// as they were before there were any.
+fn http3(random: &mut ChaCha8Rng, number: &mut u64, features: Features) -> Vec<ClientPlan> {
+    if !random.random_bool(0.2) {
+        return Vec::new();
+    }
+    let odd = (
+        random.random_bool(0.3),
+        random.random_bool(0.5),
+        random.random_bool(0.5),
+    );
+    let clients = random.random_range(1..=4);
+    let plans = (0..clients).map(|_| ClientPlan {
+        speaks: Speaks::Http3,
+        pipelines: false,
+        announced: Announced::No,
+        ..client(random, number, features, odd)
+    });
+    plans.collect()
 }
 
 fn link(random: &mut ChaCha8Rng, uplink_bps: u64) -> LinkConfig {
@@ -303,7 +340,10 @@ fn client(
     ClientPlan {
         begins_ns: random.random_range(0..100 * MS),
         address: random.random_range(1..=5),
-        http2: random.random_bool(0.4),
+        speaks: match random.random_bool(0.4) {
+            true => Speaks::Http2,
+            false => Speaks::Http1,
+        },
         path: Path {
             delay_ns: far_ns,
             jitter_ns: *jitter.choose(random).expect("there are some"),
@@ -352,7 +392,7 @@ fn newcomer(random: &mut ChaCha8Rng, number: &mut u64) -> ClientPlan {
     let file = random.random_range(1..5);
     ClientPlan {
         address: 200,
-        http2: false,
+        speaks: Speaks::Http1,
         asks: vec![Ask::of_file(*number, file)],
         ..plan
     }
@@ -377,7 +417,11 @@ fn manner(random: &mut ChaCha8Rng) -> Manner {
 
 impl fmt::Display for Scenario {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let http2 = self.clients.iter().filter(|client| client.http2).count();
+        let speak = |speaks| {
+            let clients = self.clients.iter();
+            clients.filter(|client| client.speaks == speaks).count()
+        };
+        let (http2, http3) = (speak(Speaks::Http2), speak(Speaks::Http3));
         let asks: usize = self.clients.iter().map(|client| client.asks.len()).sum();
         let odd = self
             .clients
@@ -385,7 +429,7 @@ impl fmt::Display for Scenario {
             .filter(|client| client.manner != Manner::Honest);
         write!(
             formatter,
-            "{} {} on {} Mbit/s, {} clients ({http2} of HTTP/2, {} of them odd), {asks} requests, disk \
+            "{} {} on {} Mbit/s, {} clients ({http2} of HTTP/2, {http3} of HTTP/3, {} of them odd), {asks} requests, disk \
              misses {}",
             self.link.mode,
             self.link.policy,

@@ -84,6 +84,13 @@ impl Port {
         })
     }
 
+    /// One that is open already, as in a simulated world.
+    pub fn of(endpoint: Endpoint, address: SocketAddr) -> Arc<Self> {
+        let port = Self::later(address);
+        *port.open.lock() = Open::Endpoint(endpoint);
+        port
+    }
+
     /// Its endpoint, with `config` for who connects from now on. Must be called inside a runtime.
     fn endpoint(&self, config: &ServerConfig) -> io::Result<Endpoint> {
         let mut open = self.open.lock();

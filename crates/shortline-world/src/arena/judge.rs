@@ -2,14 +2,20 @@
 
 use shortline_web::proxy::UpstreamOptions;
 
-use super::{Arena, SECOND_NS, address};
+use super::{Arena, SECOND_NS, address, udp_address};
 use crate::Judged;
 use crate::requests::RequestState;
-use crate::scenario::{Answer, Behind, CUT_FILE, CUT_TEXT, ClientPlan, FILES, Manner, What};
+use crate::scenario::{
+    Answer, Behind, CUT_FILE, CUT_TEXT, ClientPlan, FILES, Manner, Speaks, What,
+};
 use crate::verdict::{Fault, Outcome};
 
 /// What a client may send on an HTTP/2 connection before the server gives it more room (RFC 9113, 6.9.2).
 const FIRST_WINDOW_BYTES: u64 = 65_535;
+/// The same of an HTTP/3 connection.
+const FIRST_WINDOW_BYTES_HTTP3: u64 = 512 << 10;
+/// QUIC doubles its wait with each datagram in a row that is lost. So many of them may outlast the server's patience.
+const LOST_IN_ROW_MAX: u32 = 4;
 
 impl Arena {
     pub(super) fn judge_one(&self, asked: &RequestState) -> Judged {
@@ -31,6 +37,7 @@ impl Arena {
                 whose: whose(),
                 how: format!("status {status}"),
             }),
+            Some(Outcome::Broken(_)) if self.lost_much(asked.client) => Ok(()),
             Some(Outcome::Broken(how)) if !self.may_break(plan, what) => Err(Fault::Broken {
                 whose: whose(),
                 how: how.clone(),
@@ -119,6 +126,12 @@ impl Arena {
         }
     }
 
+    /// Whether so much was lost on the way to a client of HTTP/3 that its connection may have been given up.
+    fn lost_much(&self, client: usize) -> bool {
+        let own = udp_address(client, &self.scenario.clients[client]);
+        self.datagrams.lost_in_row_max(own) > LOST_IN_ROW_MAX
+    }
+
     /// Whether an upload may be silent for too long although its client is honest: in HTTP/2 the news
     /// that there is room for more stands in the socket behind other responses, and the uplink and the
     /// client's path are busy for longer than the limit.
@@ -127,7 +140,13 @@ impl Arena {
             What::Relayed { upload_bytes, .. } => upload_bytes,
             _ => 0,
         });
-        let waits = plan.http2 && uploads.sum::<u64>() > FIRST_WINDOW_BYTES;
+        let uploads = uploads.sum::<u64>();
+        let waits = match plan.speaks {
+            Speaks::Http1 => false,
+            Speaks::Http2 => uploads > FIRST_WINDOW_BYTES,
+            // The news is not behind responses, but what it answers to may be lost.
+            Speaks::Http3 => uploads > FIRST_WINDOW_BYTES_HTTP3,
+        };
         let scenario = &self.scenario;
         let changed_bps = scenario.change.map_or(u64::MAX, |(_, rate_bps)| rate_bps);
         let uplink_bps = scenario.uplink_bps.min(changed_bps);

@@ -2,6 +2,8 @@
 
 use std::io::Read;
 
+use http::{HeaderMap, StatusCode};
+
 use crate::backend::{self, Owner};
 use crate::content::{Checked, Content};
 use crate::folder;
@@ -18,6 +20,22 @@ pub struct HeadFields {
     pub tag: Option<String>,
     /// The site that it says it is of.
     pub site: Option<String>,
+}
+
+impl HeadFields {
+    /// Those of a head of HTTP/2 or HTTP/3.
+    pub fn of(status: StatusCode, headers: &HeaderMap) -> Self {
+        let field = |name| {
+            let value = headers.get(name)?.to_str().ok()?;
+            Some(value.to_owned())
+        };
+        Self {
+            status: status.as_u16(),
+            coding: field("content-encoding"),
+            tag: field("etag"),
+            site: field("x-site"),
+        }
+    }
 }
 
 /// A body that is checked as it comes.

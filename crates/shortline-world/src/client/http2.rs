@@ -3,11 +3,11 @@
 use bytes::Bytes;
 use h2::client::{self, SendRequest};
 use h2::{Reason, RecvStream};
-use http::{Request, Response};
+use http::Request;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::body::{Body, HeadFields};
-use super::{Taken, fields, method, sound, upload, whose};
+use super::{Taken, all_at_once, fields, method, sound, upload, whose};
 use crate::network::End;
 use crate::requests::Requests;
 use crate::scenario::{Ask, ClientPlan, Manner};
@@ -52,7 +52,7 @@ pub async fn ask(requests: &Requests, index: usize, plan: &ClientPlan, end: End)
         });
         requests.ended(index, ask, outcome);
     });
-    futures(asks).await;
+    all_at_once(asks).await;
     drop(sender);
     driver.abort();
 }
@@ -63,18 +63,6 @@ fn of_connection(manner: Manner) -> Manner {
         Manner::Resets(_) | Manner::Stalls(_) => Manner::Honest,
         manner => manner,
     }
-}
-
-async fn futures(asks: impl Iterator<Item = impl Future<Output = ()>>) {
-    let mut asks: Vec<_> = asks.map(Box::pin).collect();
-    std::future::poll_fn(|context| {
-        asks.retain_mut(|ask| ask.as_mut().poll(context).is_pending());
-        match asks.is_empty() {
-            true => std::task::Poll::Ready(()),
-            false => std::task::Poll::Pending,
-        }
-    })
-    .await;
 }
 
 async fn exchange(
@@ -100,7 +88,7 @@ async fn exchange(
         uploading.send_data(uploaded.into(), true)?;
     }
     let response = response.await?;
-    let told = told(&response);
+    let told = HeadFields::of(response.status(), response.headers());
     let status = told.status;
     requests.headed(ask, status);
     let mut incoming = response.into_body();
@@ -126,19 +114,6 @@ async fn exchange(
         Some(0) => Outcome::Whole(status),
         Some(missing) => Outcome::Broken(format!("{missing} bytes less")),
     })
-}
-
-fn told(response: &Response<RecvStream>) -> HeadFields {
-    let field = |name| {
-        let value = response.headers().get(name)?.to_str().ok()?;
-        Some(value.to_owned())
-    };
-    HeadFields {
-        status: response.status().as_u16(),
-        coding: field("content-encoding"),
-        tag: field("etag"),
-        site: field("x-site"),
-    }
 }
 
 /// The next bytes. A client that stalls waits forever.

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use rand::Rng;
 use shortline_base::TcpInfo;
 
-use super::{Path, Uplink};
+use super::{PACKET_HEADER_BYTES, Path, Uplink};
 use crate::world::World;
 
 /// Payload bytes of a full segment.
@@ -322,7 +322,7 @@ impl Pipe {
         let mut late_ns = 0;
         let mut lost = self.world.chance(self.path.loss);
         if let Some(uplink) = &self.uplink {
-            match uplink.depart(now_ns, bytes) {
+            match uplink.depart(now_ns, bytes as u64 + PACKET_HEADER_BYTES) {
                 Some(departs_ns) => late_ns = departs_ns - now_ns,
                 None => lost = true,
             }

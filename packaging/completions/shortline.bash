@@ -725,7 +725,7 @@ _shortline() {
             return 0
             ;;
         shortline__subcmd__load)
-            opts="-h -V --target --trace --surge --twin --write-site --users --open --schedule --uplink --speed --seconds --seed --out --critical-rate --abort-after --retries --requests-per-connection --accept-encoding --http2 --connections --source --part --tls-ca --tls-insecure --in-flight-max --drain --help --version"
+            opts="-h -V --target --trace --surge --twin --write-site --users --open --schedule --uplink --speed --seconds --seed --out --critical-rate --abort-after --retries --requests-per-connection --accept-encoding --http2 --http3 --connections --source --part --tls-ca --tls-insecure --in-flight-max --drain --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -74,7 +74,7 @@ complete -c shortline -n "__fish_shortline_using_subcommand serve" -l client-hea
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l client-weight -d 'Give each client in a network N shares instead of one; may be given again, the first match counts' -r
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l users-per-address -d 'Give each user behind one address a share, up to N per address. TLS sessions tell users apart, so one that pretends to be many gets as many shares [default: 1]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l user-cookie -d 'Tell the users behind one address apart by this cookie, if a request has it' -r
-complete -c shortline -n "__fish_shortline_using_subcommand serve" -l admin -d 'Serve /metrics, /status and /healthz at this address; never scheduled, keep it private' -r
+complete -c shortline -n "__fish_shortline_using_subcommand serve" -l admin -d 'Serve /metrics, /status and /healthz at this address, or at unix:/PATH for this user and its group; never scheduled, keep it private' -r
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l admin-connections-max -d 'The most open connections to the admin address [default: 64]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l admin-host -d 'Answer admin requests for this host name too, besides IP addresses and localhost; may be given again' -r
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l access-log -d 'Log each response to this file, or to standard output (-)' -r -F
@@ -135,9 +135,9 @@ complete -c shortline -n "__fish_shortline_using_subcommand load" -l seed -d 'Se
 complete -c shortline -n "__fish_shortline_using_subcommand load" -l out -d 'Write a line per request: at,path,size,received,ok,tries,lag,connect,first_byte, response_time,error; with --source also source. Times are in seconds from the intended start. With - the lines go to standard output and the summary to standard error' -r -F
 complete -c shortline -n "__fish_shortline_using_subcommand load" -l abort-after -d 'Give up a try after this time' -r
 complete -c shortline -n "__fish_shortline_using_subcommand load" -l retries -d 'Retry an abandoned request up to this many times' -r
-complete -c shortline -n "__fish_shortline_using_subcommand load" -l requests-per-connection -d 'Requests per connection. An idle connection with requests left is used before a new one is opened [default: 1, with --http2 no limit]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand load" -l requests-per-connection -d 'Requests per connection. An idle connection with requests left is used before a new one is opened [default: 1, with --http2 and --http3 no limit]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand load" -l accept-encoding -d 'Take responses in these codings (Accept-Encoding), such as `zstd, br, gzip`. Sizes are then those of the coded bodies' -r
-complete -c shortline -n "__fish_shortline_using_subcommand load" -l connections -d 'HTTP/2 connections that share the streams. More are opened only when each has as many streams as the server allows [default: 6]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand load" -l connections -d 'HTTP/2 or HTTP/3 connections that share the streams. More are opened only when each has as many streams as the server allows [default: 6]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand load" -l source -d 'Connect from these addresses of this machine, equally or by shares (10.0.0.1=3,10.0.0.2). They share no connections' -r
 complete -c shortline -n "__fish_shortline_using_subcommand load" -l part -d 'Make only part K of N of the requests, or be only that part of the users. N such processes together make them all' -r
 complete -c shortline -n "__fish_shortline_using_subcommand load" -l tls-ca -d 'Trust servers whose certificate is signed by a certificate in this PEM file' -r -F
@@ -146,6 +146,7 @@ complete -c shortline -n "__fish_shortline_using_subcommand load" -l drain -d 'T
 complete -c shortline -n "__fish_shortline_using_subcommand load" -l open -d 'Open loop: requests start whatever the server does (always, except with --users)'
 complete -c shortline -n "__fish_shortline_using_subcommand load" -l critical-rate -d 'Measure the arrival rate above which not every request is served, that is a load of 1, for --surge or --twin. Each rate tried takes --seconds (30) [003, 4.2.3]'
 complete -c shortline -n "__fish_shortline_using_subcommand load" -l http2 -d 'Speak HTTP/2: by prior knowledge, over TLS by ALPN'
+complete -c shortline -n "__fish_shortline_using_subcommand load" -l http3 -d 'Speak HTTP/3, at the UDP port of an https target'
 complete -c shortline -n "__fish_shortline_using_subcommand load" -l tls-insecure -d 'Trust any certificate'
 complete -c shortline -n "__fish_shortline_using_subcommand load" -s h -l help -d 'Print help'
 complete -c shortline -n "__fish_shortline_using_subcommand load" -s V -l version -d 'Print version'
@@ -281,7 +282,7 @@ complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish
 complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l estimates -d 'Keep the estimates in this file across restarts' -r -F
 complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l tenant-by -d 'Who shares the backend, where no rule says it: none, user, database, application-name, tag:KEY, or host or header:NAME for http; the least served of them goes first [default: none]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l unqueued-max -d 'The most requests that run at once of those that never wait, by a rule with wait = false [default: 16]' -r
-complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l admin -d 'Serve a live page, /metrics and /status at this address; never queued, keep it private' -r
+complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l admin -d 'Serve a live page, /metrics and /status at this address, or at unix:/PATH for this user and its group; never queued, keep it private' -r
 complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l admin-connections-max -d 'The most open connections to the admin address [default: 64]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l admin-host -d 'Answer admin requests for this host name too, besides IP addresses and localhost; may be given again' -r
 complete -c shortline -n "__fish_shortline_using_subcommand gate; and not __fish_seen_subcommand_from import help" -l metrics-types-max -d 'The most types that have their own series in /metrics: those with the most work. The others share one [default: 50]' -r

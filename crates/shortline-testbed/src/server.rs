@@ -46,7 +46,7 @@ impl Speech {
     /// with a connection for each request. It was measured before.
     pub fn per_request_bytes(self) -> u64 {
         match (self.tls, self.http2) {
-            _ if self.http3 => 3300,
+            _ if self.http3 => 4000,
             (false, false) => 460,
             (true, false) => 1950,
             (false, true) => 570,

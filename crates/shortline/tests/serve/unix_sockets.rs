@@ -211,9 +211,6 @@ fn the_admin_endpoint_may_be_there_too() {
         config("", "").replace(
             "[admin]\naddress = \"127.0.0.1:0\"",
             &format!("[admin]\naddress = \"unix:FOLDER/{name}\""),
-        ) + &format!(
-            "[handover]\npath = \"unix:{}\"\n",
-            site.beside("handover").display()
         )
     };
     let mut server = serve(&site, "", "");
@@ -240,9 +237,11 @@ fn the_admin_endpoint_may_be_there_too() {
     assert!(server.wait().success());
     assert!(!second.exists());
 
-    let mut before = start(&site, &at("admin.sock"));
+    let handover = site.beside("handover").display().to_string();
+    let both = at("admin.sock") + &format!("[handover]\npath = \"unix:{handover}\"\n");
+    let mut before = start(&site, &both);
     before.line_with("shortline.sock (http)");
-    let mut after = start(&site, &at("admin.sock"));
+    let mut after = start(&site, &both);
     assert!(before.wait().success());
     assert_eq!(ask(&first, "/healthz", "").unwrap().status, 200);
     after.signal(Signal::TERM);

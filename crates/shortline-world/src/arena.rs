@@ -184,7 +184,10 @@ impl Arena {
         });
         happens(plan.purge_ns, |arena| {
             arena.world.note(format_args!("what is kept is purged"));
-            arena.ground.cache.purge("http://", true);
+            // HTTP/3 has TLS.
+            for scheme in ["http://", "https://"] {
+                arena.ground.cache.purge(scheme, true);
+            }
         });
         happens(plan.drain_ns, |arena| {
             arena

@@ -196,13 +196,13 @@ async fn at_spot(
         Ok(granted) => granted,
         Err(answer) => return answer.into(),
     };
-    let mut decided = let_in(connection, spot, &granted, asks, head, body).await;
+    let mut decided = answer_granted(connection, spot, &granted, asks, head, body).await;
     granted.said.set_cookies(&mut decided.headers);
     decided
 }
 
 /// What a site answers to a request that was let in.
-async fn let_in(
+async fn answer_granted(
     connection: &Arc<Connection>,
     spot: &Spot,
     granted: &Granted,

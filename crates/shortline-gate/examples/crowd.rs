@@ -4,9 +4,9 @@
 //!
 //! All clients connect and log in at once, as user `postgres` with the password `secret`, by MD5 or SCRAM. (By SCRAM
 //! each client hashes 4,096 times, which for 5,000 takes this process seconds.) Each sends a first statement at once.
-//! When all have their answer, the measured seconds begin. It prints a line: how many failed, the longest and the 99th percentile of the time from
-//! connecting to the first answer, transactions per second, median and 99th percentile of their latency, and the processor
-//! time that PROCESS took for each.
+//! When all have their answer, the measured seconds begin. It prints a line: how many failed, the longest and the 99th
+//! percentile of the time from connecting to the first answer, transactions per second, median and 99th percentile of
+//! their latency, and the processor time that PROCESS took for each.
 //! The protocol: PostgreSQL 17 documentation, chapter 53.
 
 use std::error::Error;

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use shortline_load::summary::VOID_EXIT_CODE;
 
-use crate::output::note;
+use crate::output::refuse;
 
 /// The error of a command. Its text is one line: what, where, and what would be right.
 #[derive(Debug, thiserror::Error)]
@@ -44,7 +44,7 @@ impl CommandError {
     pub fn report(&self) -> ExitCode {
         // A line break inside (from a path, say) must not start a line of its own.
         let line = self.to_string().replace(['\n', '\r'], " ");
-        note(&format!("shortline: {line}"));
+        refuse(&line);
         match self {
             Self::Usage(_) => ExitCode::from(2),
             Self::Failure(_) => ExitCode::from(1),

@@ -6,9 +6,10 @@
 #![forbid(unsafe_code)]
 
 mod error;
+pub mod log;
 pub mod output;
 mod parse;
 pub mod toml_text;
 
 pub use error::CommandError;
-pub use parse::{Ended, exit_code, in_one_line, parse};
+pub use parse::{Ended, Meant, Unknown, exit_code, in_one_line, parse};

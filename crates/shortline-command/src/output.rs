@@ -55,9 +55,9 @@ pub fn print_beside(files: &[Option<&Path>], text: &str) -> Result<(), CommandEr
     print(text)
 }
 
-/// Prints a line on standard error that is not a result.
-pub fn note(line: &str) {
-    to_standard_error(&format!("{line}\n"));
+/// Prints a refusal on standard error.
+pub(crate) fn refuse(line: &str) {
+    to_standard_error(&format!("shortline: {line}\n"));
 }
 
 /// Writes a file, or standard output for `-`.

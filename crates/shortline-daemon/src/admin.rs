@@ -142,7 +142,7 @@ pub fn start(
 ) -> std::io::Result<JoinHandle<()>> {
     let address = socket.address()?;
     let connections_max = connections_max.map_or(CONNECTIONS_MAX_DEFAULT, NonZeroUsize::get);
-    eprintln!("shortline: admin on {address}");
+    tracing::info!("admin on {address}");
     if let Address::Tcp(address) = address
         && !is_private(address.ip())
     {

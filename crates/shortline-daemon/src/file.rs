@@ -2,6 +2,8 @@
 //!
 //! An error names the file, the line, the key and what would be right, in one line.
 
+mod explained;
+
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
@@ -14,6 +16,12 @@ const FILE_BYTES_MAX: u64 = 16 << 20;
 /// A file that says nothing usable.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
+    /// It is a folder.
+    #[error("configuration {}: is a folder: name the file in it", path.display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+    },
     /// It cannot be read.
     #[error("configuration {}: {source}", path.display())]
     Unreadable {
@@ -41,14 +49,34 @@ pub enum FileError {
 impl FileError {
     /// Whether the file itself is wrong, rather than out of reach.
     pub fn is_usage(&self) -> bool {
-        !matches!(self, Self::Unreadable { .. })
+        !matches!(self, Self::Unreadable { .. } | Self::Folder { .. })
     }
 }
 
 /// The keys of a program, as read from a file.
 pub trait Keys: DeserializeOwned {
+    /// What messages say beside what the parser says.
+    const WORDS: Words = Words {
+        elsewhere: &[],
+        missing: &[],
+        wanted: &[],
+    };
+
+    /// What to do with a text that is no TOML but another program's configuration; `None` if it is not known.
+    fn foreign(_text: &str) -> Option<&'static str> {
+        None
+    }
+}
+
+/// Words for messages, each a pair.
+#[derive(Clone, Copy, Debug)]
+pub struct Words {
     /// What keys of other programs are called here: the key there, and what to write instead.
-    const ELSEWHERE: &'static [(&'static str, &'static str)] = &[];
+    pub elsewhere: &'static [(&'static str, &'static str)],
+    /// Keys that must be there, and an example of each.
+    pub missing: &'static [(&'static str, &'static str)],
+    /// What the parser calls what it expects, and what to write.
+    pub wanted: &'static [(&'static str, &'static str)],
 }
 
 /// A file's content with its text, to name lines of it.
@@ -68,6 +96,11 @@ pub fn read<T: Keys>(path: &Path) -> Result<(T, Source), FileError> {
         source,
     };
     let metadata = std::fs::metadata(path).map_err(unreadable)?;
+    if metadata.is_dir() {
+        return Err(FileError::Folder {
+            path: path.to_owned(),
+        });
+    }
     if metadata.len() > FILE_BYTES_MAX {
         return Err(FileError::TooLarge {
             path: path.to_owned(),
@@ -91,10 +124,13 @@ pub fn read_if_named<T: Keys + Default>(path: Option<&Path>) -> Result<(T, Sourc
 pub fn parse<T: Keys>(path: &Path, text: String) -> Result<(T, Source), FileError> {
     let source = Source {
         path: path.to_owned(),
-        text,
+        // Editors of other systems begin a file with a mark of its encoding.
+        text: text
+            .strip_prefix('\u{feff}')
+            .map(str::to_owned)
+            .unwrap_or(text),
     };
-    let file =
-        toml::from_str(&source.text).map_err(|error| source.content_error(&error, T::ELSEWHERE))?;
+    let file = toml::from_str(&source.text).map_err(|error| source.content_error::<T>(&error))?;
     Ok((file, source))
 }
 
@@ -133,77 +169,69 @@ impl Source {
         format!("{}{line}: {table}.{key}", self.path.display())
     }
 
-    fn content_error(&self, error: &toml::de::Error, elsewhere: &[(&str, &str)]) -> FileError {
-        let offset = error.span().map_or(0, |span| span.start);
-        let key = toml_text::key(&self.text, offset);
-        let key = key.map_or_else(String::new, |key| format!(" {key}:"));
-        FileError::Content {
-            place: format!(
-                "{}:{}",
+    /// `file:line: ` of a table of several with that name, the first of which is 0; nothing if it is not there.
+    pub fn line_of(&self, table: &str, index: usize) -> String {
+        let parsed = DeTable::parse(&self.text).ok();
+        let offset = parsed.as_ref().and_then(|document| {
+            let found = document.get_ref().get(table)?;
+            let span = match found.get_ref() {
+                DeValue::Array(tables) => tables.get(index)?.span(),
+                _ => found.span(),
+            };
+            Some(span.start)
+        });
+        offset.map_or_else(String::new, |offset| {
+            format!(
+                "{}:{}: ",
                 self.path.display(),
                 toml_text::line(&self.text, offset)
-            ),
-            problem: format!(
-                "{key} {}",
-                explained(error.message(), elsewhere).replace('\n', "; ")
             )
-            .trim_start()
-            .to_owned(),
+        })
+    }
+
+    fn content_error<T: Keys>(&self, error: &toml::de::Error) -> FileError {
+        let offset = error.span().map_or(0, |span| span.start);
+        let key = toml_text::key(&self.text, offset);
+        let at = format!(
+            "{}:{}",
+            self.path.display(),
+            toml_text::line(&self.text, offset)
+        );
+        let is_toml = DeTable::parse(&self.text).is_ok();
+        let (place, problem) = match (is_toml, key) {
+            (false, _) => match T::foreign(&self.text) {
+                Some(foreign) => (self.path.display().to_string(), foreign.to_owned()),
+                None => (at, self.syntax(error.message(), offset)),
+            },
+            (true, None) => (at, explained::content(error.message(), &T::WORDS)),
+            (true, Some(key)) => {
+                let problem = explained::content(error.message(), &T::WORDS);
+                (at, format!("{key}: {problem}"))
+            }
+        };
+        FileError::Content {
+            place,
+            problem: problem.replace('\n', "; "),
         }
     }
-}
 
-/// What serde says of an unknown key, with what was perhaps meant.
-fn explained(message: &str, elsewhere: &[(&str, &str)]) -> String {
-    let in_ticks: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
-    let (Some((unknown, known)), true) =
-        (in_ticks.split_first(), message.starts_with("unknown field"))
-    else {
-        return message.to_owned();
-    };
-    let (what, expected) = message.split_once(", ").unwrap_or((message, ""));
-    let here = elsewhere.iter().find(|(there, _)| there == unknown);
-    let meant = match here {
-        Some((_, here)) => format!("here it is {here}"),
-        None => match nearest(unknown, known) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => return message.to_owned(),
-        },
-    };
-    format!("{what}: {meant}; {expected}")
-}
-
-/// The known key that differs by a few letters.
-fn nearest<'a>(unknown: &str, known: &[&'a str]) -> Option<&'a str> {
-    let unknown = unknown.replace('_', "-");
-    let distances = known
-        .iter()
-        .map(|known| (strsim::osa_distance(&unknown, known), *known));
-    let (distance, near) = distances.min_by_key(|(distance, _)| *distance)?;
-    (distance <= 1 + unknown.len() / 4).then_some(near)
+    /// What is wrong where the parser stopped.
+    fn syntax(&self, message: &str, offset: usize) -> String {
+        let line = toml_text::line(&self.text, offset);
+        let mut lines = self.text.lines();
+        let at = lines.clone().nth(line - 1).unwrap_or_default();
+        let before = lines
+            .by_ref()
+            .take(line - 1)
+            .filter_map(|line| line.trim().strip_prefix('['));
+        let table = before.last().map(|name| name.trim_matches(['[', ']', ' ']));
+        explained::syntax(message, at, table)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_unknown_key_comes_with_what_was_perhaps_meant() {
-        let told = |unknown: &str| {
-            let message = format!("unknown field `{unknown}`, expected one of `tls-cert`, `names`");
-            explained(&message, &[("server_name", "`names`")])
-        };
-        let expected = "expected one of `tls-cert`, `names`";
-        let near = format!("unknown field `tls_crt`: did you mean `tls-cert`?; {expected}");
-        assert_eq!(told("tls_crt"), near);
-        let here = format!("unknown field `server_name`: here it is `names`; {expected}");
-        assert_eq!(told("server_name"), here);
-        assert_eq!(
-            told("colour"),
-            format!("unknown field `colour`, {expected}")
-        );
-        assert_eq!(explained("invalid type", &[]), "invalid type");
-    }
 
     #[test]
     fn a_place_names_the_line_of_a_key() {

@@ -8,17 +8,9 @@ use sd_notify::NotifyState;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::warnings::Stderr;
-use shortline_command::CommandError;
+use shortline_command::{CommandError, log};
 
-/// How the log is written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum LogFormat {
-    /// For people.
-    #[default]
-    Text,
-    /// An object a line.
-    Json,
-}
+pub use shortline_command::log::LogFormat;
 
 /// Runs `main` on a runtime of one thread beside the current one, with the log on standard error
 /// and as many open files as the hard limit allows.
@@ -29,7 +21,7 @@ pub fn run(
     log_format: LogFormat,
     main: impl Future<Output = Result<(), CommandError>>,
 ) -> Result<(), CommandError> {
-    tell_to_stderr(log_format);
+    log::start(log_format, Stderr);
     raise_open_files();
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
@@ -99,19 +91,6 @@ pub fn tell_reload(result: Result<(), CommandError>) {
     match result {
         Ok(()) => tracing::info!("reloaded"),
         Err(error) => tracing::error!("not reloaded, all stays as it was: {error}"),
-    }
-}
-
-/// Warnings of the rooms go where errors go.
-fn tell_to_stderr(format: LogFormat) {
-    let lines = tracing_subscriber::fmt()
-        .with_writer(Stderr)
-        .with_max_level(tracing::Level::INFO)
-        .with_ansi(false)
-        .with_target(false);
-    match format {
-        LogFormat::Text => lines.init(),
-        LogFormat::Json => lines.json().flatten_event(true).init(),
     }
 }
 

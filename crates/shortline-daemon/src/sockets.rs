@@ -1,7 +1,8 @@
 //! Listening sockets: bound here, by TCP or in the file system, or handed over by systemd (`LISTEN_FDS`,
 //! sd_listen_fds(3)).
 
-use std::fmt::{Display, Formatter};
+mod address;
+
 use std::fs::Permissions;
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
@@ -14,52 +15,11 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use shortline_command::CommandError;
 
+pub use address::{Address, AddressError, AdminAddress};
+
 /// How many connections wait in the kernel before they are accepted; it may cut this down
 /// (`net.core.somaxconn`).
 const BACKLOG: i32 = 4096;
-
-/// Where clients connect: `ADDRESS:PORT`, or `unix:/PATH`. Caddy's `unix//PATH` is the same.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Address {
-    /// By TCP.
-    Tcp(SocketAddr),
-    /// In the file system.
-    Unix(PathBuf),
-}
-
-/// A text that is no address.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "`{0}` is no address to listen on: give ADDRESS:PORT, such as 127.0.0.1:8080, or unix:/PATH"
-)]
-pub struct AddressError(String);
-
-impl FromStr for Address {
-    type Err = AddressError;
-
-    fn from_str(text: &str) -> Result<Self, AddressError> {
-        let refused = || AddressError(text.escape_debug().to_string());
-        let path = text.strip_prefix("unix:");
-        match path.or_else(|| text.strip_prefix("unix/")) {
-            // A mode stands behind a bar in Caddy's, and has a key of its own here.
-            Some(path) if path.starts_with('/') && !path.contains(['\0', '|']) => {
-                Ok(Self::Unix(path.into()))
-            }
-            Some(_) => Err(refused()),
-            None => text.parse().map(Self::Tcp).map_err(|_| refused()),
-        }
-    }
-}
-
-impl Address {
-    /// That by TCP.
-    pub fn tcp(&self) -> Option<SocketAddr> {
-        match self {
-            Self::Tcp(address) => Some(*address),
-            Self::Unix(_) => None,
-        }
-    }
-}
 
 /// Who may connect to a Unix socket: the mode of its file, as `chmod` takes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,15 +97,6 @@ impl FromStr for PrivatePath {
         match text.parse() {
             Ok(Address::Unix(path)) => Ok(Self(path)),
             Ok(Address::Tcp(_)) | Err(_) => Err(PrivatePathError(text.escape_debug().to_string())),
-        }
-    }
-}
-
-impl Display for Address {
-    fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Tcp(address) => address.fmt(formatter),
-            Self::Unix(path) => write!(formatter, "unix:{}", path.display()),
         }
     }
 }
@@ -276,6 +227,9 @@ fn told(error: &std::io::Error) -> String {
         }
         std::io::ErrorKind::PermissionDenied => {
             "not permitted; ports below 1024 need CAP_NET_BIND_SERVICE".to_owned()
+        }
+        std::io::ErrorKind::AddrNotAvailable => {
+            "no interface of this machine has the address; 0.0.0.0 is all that it has".to_owned()
         }
         _ => error.to_string(),
     }

@@ -52,6 +52,6 @@ pub use side::{LINGER_TIME_MAX, Side, lingering_close};
 pub use socket::Socket;
 pub use stream::Stream;
 pub use task::AbortOnDrop;
-pub use upstream::{ConnectError, Upstream};
+pub use upstream::{ConnectError, Upstream, UpstreamError};
 pub use waits::{Entry, Waits};
 pub use work::{Denied, Work};

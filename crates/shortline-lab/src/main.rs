@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use shortline_command::output::print;
-use shortline_command::{CommandError, Ended, exit_code, parse};
+use shortline_command::{CommandError, Ended, Unknown, exit_code, log, parse};
 use shortline_lab::{LabError, RunOptions, results_page};
 use shortline_sched::units::Rate;
 use shortline_testbed::attacker;
@@ -156,8 +156,26 @@ struct Simulate {
     seconds: Option<u64>,
 }
 
+/// The rooms that say something while an experiment goes on. The servers' own log would drown it.
+const ROOMS: [&str; 4] = [
+    "shortline_lab",
+    "shortline_testbed",
+    "shortline_load",
+    "shortline_bookstore",
+];
+
+/// What is to be typed instead of a word.
+fn meant(unknown: Unknown<'_>) -> Option<String> {
+    if unknown.word == "<EXPERIMENT>" {
+        return Some("`shortline lab list` names them, such as demo".to_owned());
+    }
+    let is_experiment = unknown.command.is_empty() && shortline_lab::show(unknown.word).is_ok();
+    is_experiment.then(|| format!("shortline lab run {}", unknown.word))
+}
+
 fn main() -> ExitCode {
-    let ran = parse::<Cli>().and_then(|cli| run(cli.command).map_err(Ended::Error));
+    log::start_for_tools(&ROOMS);
+    let ran = parse::<Cli>(meant).and_then(|cli| run(cli.command).map_err(Ended::Error));
     exit_code(ran)
 }
 

@@ -48,14 +48,14 @@ impl FromStr for LinkMode {
     type Err = LinkError;
 
     fn from_str(text: &str) -> Result<Self, LinkError> {
-        match text {
+        match text.to_ascii_lowercase().as_str() {
             "auto" => Ok(Self::Auto),
             "paced" => Ok(Self::Paced),
             "slots" => Ok(Self::Slots),
             "off" => Ok(Self::Off),
             "writers" => Ok(Self::Writers),
             "bands" => Ok(Self::Bands),
-            other => Err(LinkError::UnknownMode(other.to_owned())),
+            _ => Err(LinkError::UnknownMode(text.to_owned())),
         }
     }
 }

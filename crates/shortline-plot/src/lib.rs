@@ -6,11 +6,19 @@
 //! [`style_sheet`] beside it, whose rules replace each of them.
 #![forbid(unsafe_code)]
 
+mod colours;
+mod ticks;
+
 use std::path::{Path, PathBuf};
 
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use thiserror::Error;
+
+pub use colours::{
+    in_both_themes, style, style_of_optimum, style_of_reference, style_sheet, styled,
+};
+pub use ticks::axes;
 
 /// A drawing that could not be made or written.
 #[derive(Debug, Error)]
@@ -21,44 +29,6 @@ pub struct PlotError {
     /// Why it is not there.
     pub problem: String,
 }
-
-/// A colour, and its replacement on a dark ground.
-struct Colour {
-    light: RGBColor,
-    dark: RGBColor,
-}
-
-const fn colour(light: (u8, u8, u8), dark: (u8, u8, u8)) -> Colour {
-    Colour {
-        light: RGBColor(light.0, light.1, light.2),
-        dark: RGBColor(dark.0, dark.1, dark.2),
-    }
-}
-
-/// Also distinct for people who see no red or green (Okabe and Ito 2008, and some more for plots of
-/// many lines).
-const COLOURS: [Colour; 12] = [
-    colour((0, 114, 178), (92, 154, 255)),
-    colour((213, 94, 0), (255, 138, 61)),
-    colour((0, 158, 115), (51, 199, 154)),
-    colour((204, 121, 167), (227, 156, 196)),
-    colour((230, 159, 0), (242, 190, 70)),
-    colour((86, 180, 233), (140, 220, 255)),
-    colour((120, 80, 40), (190, 145, 100)),
-    colour((90, 90, 90), (165, 165, 165)),
-    colour((140, 0, 70), (255, 110, 160)),
-    colour((128, 128, 0), (200, 200, 80)),
-    colour((70, 60, 160), (170, 150, 255)),
-    colour((0, 110, 120), (60, 190, 200)),
-];
-/// Text, axes, and the line of the optimum.
-const INK: Colour = colour((0, 0, 0), (232, 232, 232));
-/// A reference line that no server produced.
-const REFERENCE: Colour = colour((150, 150, 150), (120, 120, 120));
-/// Behind the lines where the link is overloaded.
-const SHADE: Colour = colour((255, 236, 200), (64, 52, 26));
-/// The background.
-const PAPER: Colour = colour((255, 255, 255), (24, 26, 30));
 
 /// The font of axes and legends.
 pub const FONT: (&str, u32) = ("sans-serif", 14);
@@ -95,11 +65,25 @@ pub fn write(
     };
     let svg = svg(size, draw).map_err(|error| failed(&error))?;
     let text = if is_page(path) {
-        format!("<!doctype html>\n<meta charset=\"utf-8\">\n<title>{title}</title>\n{svg}\n")
+        page(title, &svg)
     } else {
         svg
     };
     std::fs::write(path, text).map_err(|error| failed(&error))
+}
+
+/// A page with a drawing, for light and dark, desktop and phone.
+fn page(title: &str, svg: &str) -> String {
+    let title = title.replace('&', "&amp;").replace('<', "&lt;");
+    let dark = style_sheet();
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{title}</title>\n\
+         <style>\n:root{{color-scheme:light dark}}\nbody{{margin:0}}\n\
+         .drawing{{overflow-x:auto}}\n.drawing svg{{display:block;min-width:40rem;max-width:100%;height:auto}}\n\
+         @media (prefers-color-scheme: dark) {{\nbody{{background:#181A1E}}\n{dark}}}\n</style>\n\
+         <div class=\"drawing\">{svg}</div>\n</html>\n"
+    )
 }
 
 /// A drawing as text, `size` in pixels.
@@ -112,7 +96,7 @@ pub fn svg(
 ) -> Result<String, Box<dyn std::error::Error>> {
     let mut svg = String::new();
     let whole = SVGBackend::with_string(&mut svg, size).into_drawing_area();
-    whole.fill(&PAPER.light)?;
+    whole.fill(&colours::paper())?;
     draw(&whole)?;
     whole.present()?;
     // The drawing borrows the text until then.
@@ -123,56 +107,6 @@ pub fn svg(
 /// Whether a drawing of this name is a page, not bare SVG.
 pub fn is_page(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending == "html")
-}
-
-/// Rules of CSS that colour drawings inside an element `.drawing` for a dark ground.
-pub fn style_sheet() -> String {
-    rules_for_the_dark(".drawing ")
-}
-
-/// The drawing with rules of its own, so that it follows the reader's choice of light or dark where it is shown as a picture.
-pub fn in_both_themes(svg: &str) -> String {
-    let rules = rules_for_the_dark("");
-    let style = format!("<style>@media (prefers-color-scheme: dark) {{\n{rules}}}</style>");
-    match svg.split_once('>') {
-        Some((head, drawing)) => format!("{head}>\n{style}{drawing}"),
-        None => svg.to_owned(),
-    }
-}
-
-/// Rules that replace each colour of a light ground, of elements that `scope` selects.
-fn rules_for_the_dark(scope: &str) -> String {
-    let all = COLOURS.iter().chain([&INK, &REFERENCE, &SHADE, &PAPER]);
-    let hex = |RGBColor(red, green, blue): RGBColor| format!("#{red:02X}{green:02X}{blue:02X}");
-    let rule = |colour: &Colour| {
-        let (light, dark) = (hex(colour.light), hex(colour.dark));
-        format!(
-            "{scope}[fill=\"{light}\"]{{fill:{dark}}}\n\
-             {scope}[stroke=\"{light}\"]{{stroke:{dark}}}\n"
-        )
-    };
-    all.map(rule).collect()
-}
-
-/// The style of the line at this index.
-pub fn style(place: usize) -> ShapeStyle {
-    COLOURS[place % COLOURS.len()].light.stroke_width(2)
-}
-
-/// The style of the optimum's line.
-pub fn style_of_optimum() -> ShapeStyle {
-    INK.light.stroke_width(2)
-}
-
-/// The style of a reference line that no server produced.
-pub fn style_of_reference() -> ShapeStyle {
-    REFERENCE.light.stroke_width(2)
-}
-
-/// Names with the styles of their lines, in order.
-pub fn styled(names: Vec<String>) -> Vec<(String, ShapeStyle)> {
-    let styled = |(place, name)| (name, style(place));
-    names.into_iter().enumerate().map(styled).collect()
 }
 
 /// A line with its name in the legend.
@@ -293,19 +227,10 @@ where
     Y: Ranged<ValueType = f64> + plotters::coord::ranged1d::ValueFormatter<f64>,
 {
     let shade = |(begin, end): &(f64, f64)| {
-        Rectangle::new([(*begin, bottom), (*end, top)], SHADE.light.filled())
+        Rectangle::new([(*begin, bottom), (*end, top)], colours::shade().filled())
     };
     chart.draw_series(frame.shaded.iter().map(shade))?;
-    chart
-        .configure_mesh()
-        .light_line_style(TRANSPARENT)
-        .label_style(FONT)
-        .x_desc(frame.x.about)
-        .y_desc(frame.y.about)
-        .x_labels(6)
-        .x_label_formatter(&|value| (frame.x.format)(*value))
-        .y_label_formatter(&|value| (frame.y.format)(*value))
-        .draw()?;
+    axes(&mut chart, &frame.x, &frame.y)?;
     for each in lines {
         line(&mut chart, each.style, &each.points)?;
         if let [only] = each.points[..] {
@@ -377,7 +302,7 @@ pub fn legend_below<'a>(
         if let Some((_, style)) = lines.get(place as usize) {
             foot.draw(&PathElement::new([(x, y), (x + 24, y)], *style))?;
         } else {
-            foot.draw(&Circle::new((x + 12, y), 3, INK.light.filled()))?;
+            foot.draw(&Circle::new((x + 12, y), 3, colours::ink().filled()))?;
         }
         foot.draw(&Text::new(text.to_owned(), (x + 32, y - 7), FONT))?;
     }

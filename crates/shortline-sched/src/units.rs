@@ -7,10 +7,14 @@
 //!
 //! Each value prints as text that reads back as itself.
 
+mod meant;
+
 use std::fmt;
+use std::marker::PhantomData;
 use std::str::FromStr;
 use std::time::Duration;
 
+use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A data rate in bits per second, above 0 when it was read from text.
@@ -27,11 +31,23 @@ pub struct Span(u64);
 
 /// A text that is not a rate, size or time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{} `{value}`: {problem}; write it like {}", .quantity.name, .quantity.examples)]
+#[error("{} `{value}`: {problem}; write it like {example}", .quantity.name)]
 pub struct UnitError {
     quantity: &'static Quantity,
     value: String,
     problem: Problem,
+    /// What was perhaps meant, or usual values.
+    example: String,
+}
+
+impl UnitError {
+    /// For a number that stood in a file without quotes: what is right there has some.
+    fn quoted(self) -> Self {
+        Self {
+            example: format!("\"{}\"", self.example),
+            ..self
+        }
+    }
 }
 
 impl Rate {
@@ -114,11 +130,40 @@ macro_rules! written_with_a_unit {
 
         impl<'de> Deserialize<'de> for $type {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                let text = String::deserialize(deserializer)?;
-                text.parse().map_err(serde::de::Error::custom)
+                deserializer.deserialize_any(Written(PhantomData))
             }
         }
     };
+}
+
+/// Takes a text, and a number as the text it is written as.
+struct Written<T>(PhantomData<T>);
+
+impl<T: FromStr<Err = UnitError>> Visitor<'_> for Written<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a number and its unit, in quotes")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<T, E> {
+        text.parse().map_err(E::custom)
+    }
+
+    fn visit_u64<E: de::Error>(self, number: u64) -> Result<T, E> {
+        let read = number.to_string().parse();
+        read.map_err(|error: UnitError| E::custom(error.quoted()))
+    }
+
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<T, E> {
+        let read = number.to_string().parse();
+        read.map_err(|error: UnitError| E::custom(error.quoted()))
+    }
+
+    fn visit_f64<E: de::Error>(self, number: f64) -> Result<T, E> {
+        let read = number.to_string().parse();
+        read.map_err(|error: UnitError| E::custom(error.quoted()))
+    }
 }
 
 written_with_a_unit!(Rate, RATE);
@@ -132,6 +177,8 @@ struct Quantity {
     examples: &'static str,
     /// The unit of a value of 1.
     base: &'static str,
+    /// The unit that a number without one has most probably.
+    usual: &'static str,
     /// Units, with the number of base units in each.
     units: &'static [(&'static str, u64)],
     /// Whether a number without a unit counts the base.
@@ -142,6 +189,7 @@ static RATE: Quantity = Quantity {
     name: "rate",
     examples: "10mbit, 1.5gbit or 8000000bit",
     base: "bits per second",
+    usual: "mbit",
     units: &[
         ("bit", 1),
         ("kbit", 1_000),
@@ -156,6 +204,7 @@ static SIZE: Quantity = Quantity {
     name: "size",
     examples: "64KiB, 2MB or 512",
     base: "bytes",
+    usual: "B",
     units: &[
         ("B", 1),
         ("kB", 1_000),
@@ -174,6 +223,7 @@ static SPAN: Quantity = Quantity {
     name: "time",
     examples: "500ms, 2s or 1.5min",
     base: "nanoseconds",
+    usual: "s",
     units: &[
         ("ns", 1),
         ("us", 1_000),
@@ -194,6 +244,8 @@ enum Problem {
     NoUnit,
     #[error("has an unknown unit")]
     UnknownUnit,
+    #[error("counts bits, not bytes")]
+    Bytes,
     #[error("is no whole number of {0}")]
     NotWhole(&'static str),
     #[error("is too large")]
@@ -209,10 +261,21 @@ impl Quantity {
     }
 
     fn refuse(&'static self, text: &str, problem: Problem) -> UnitError {
+        let is_rate_in_bytes = self.name == RATE.name && meant::counts_bytes(text);
+        let meant = match problem {
+            Problem::NoUnit => Some(format!("{}{}", text.trim(), self.usual)),
+            Problem::UnknownUnit => meant::meant(self, text),
+            _ => None,
+        };
+        let meant = meant.map(|meant| excerpt(&meant));
         UnitError {
             quantity: self,
             value: excerpt(text),
-            problem,
+            problem: match problem {
+                Problem::UnknownUnit if is_rate_in_bytes => Problem::Bytes,
+                problem => problem,
+            },
+            example: meant.unwrap_or_else(|| self.examples.to_owned()),
         }
     }
 
@@ -337,8 +400,8 @@ mod tests {
     fn a_refusal_names_the_value_the_reason_and_what_would_be_right() {
         let refusal = |text: &str| text.parse::<Rate>().unwrap_err().to_string();
         assert_eq!(
-            refusal("10mbps"),
-            "rate `10mbps`: has an unknown unit; write it like 10mbit, 1.5gbit or 8000000bit"
+            refusal("10mbits"),
+            "rate `10mbits`: has an unknown unit; write it like 10mbit"
         );
         assert!(refusal("10").contains("has no unit"));
         assert!(refusal("").contains("does not start with a number"));
@@ -357,6 +420,10 @@ mod tests {
         assert_eq!(serde_json::to_string(&rate).unwrap(), "\"10mbit\"");
         let error = serde_json::from_str::<Span>("\"2\"").unwrap_err();
         assert!(error.to_string().contains("time `2`: has no unit"));
+        let error = serde_json::from_str::<Span>("2").unwrap_err();
+        let told = "time `2`: has no unit; write it like \"2s\"";
+        assert!(error.to_string().starts_with(told), "{error}");
+        assert_eq!(serde_json::from_str::<Size>("512").unwrap(), Size(512));
     }
 
     proptest! {

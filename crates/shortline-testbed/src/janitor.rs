@@ -133,7 +133,7 @@ impl Janitor {
         };
         drop(child.stdin.take());
         if let Ok(None) | Err(_) = wait_at_most(&mut child, CLEANING_MAX) {
-            eprintln!(
+            tracing::warn!(
                 "lab: the janitor (process {}) is still cleaning up",
                 child.id()
             );

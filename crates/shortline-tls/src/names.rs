@@ -33,6 +33,12 @@ pub enum PatternError {
     /// A port.
     #[error("`{0}`: a site has a name, and no port: leave out what is behind the colon")]
     Port(String),
+    /// What stands for all names elsewhere.
+    #[error("`{0}`: a site for all names that no other site has has none: leave `names` out")]
+    All(String),
+    /// A URL.
+    #[error("`{0}`: a site has a name alone: write {1}")]
+    Url(String, String),
     /// Something else.
     #[error("`{0}` is no name of a site: write it like example.org, *.example.org or 192.0.2.1")]
     Other(String),
@@ -129,6 +135,13 @@ impl FromStr for Pattern {
                 IpAddr::V6(address) => format!("[{address}]").into(),
             }));
         }
+        if ["_", "*", "_default_"].contains(&&*name) {
+            return Err(PatternError::All(shown()));
+        }
+        if let Some((_, rest)) = name.split_once("://") {
+            let host = rest.split(['/', ':']).next().unwrap_or_default();
+            return Err(PatternError::Url(shown(), host.escape_debug().to_string()));
+        }
         if let Some((_, port)) = name.split_once(':')
             && port.bytes().all(|byte| byte.is_ascii_digit())
         {
@@ -208,8 +221,9 @@ mod tests {
         for (text, told) in [
             ("b\u{fc}cher.example", "xn--"),
             ("example.org:443", "no port"),
-            ("https://example.org", "no name"),
-            ("*", "no name"),
+            ("https://example.org/a", "write example.org"),
+            ("*", "leave `names` out"),
+            ("_", "leave `names` out"),
             ("a.*.example", "no name"),
             ("*.", "no name"),
             ("", "no name"),

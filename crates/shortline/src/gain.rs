@@ -163,7 +163,7 @@ fn site(args: &Args, inputs: Vec<LogInput>, progress: &Progress) -> Result<Gain,
         let is_terminal = stderr().is_terminal();
         let begun = |server: Server| {
             if is_terminal {
-                eprintln!("replaying {} under {server}", Span::from_duration(length));
+                tracing::info!("replaying {} under {server}", Span::from_duration(length));
             }
         };
         let rate = Rate::from_bps(gain.rate_bps);

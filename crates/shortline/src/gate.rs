@@ -34,7 +34,7 @@ use shortline_daemon::process;
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Args {
     /// What the backend speaks
-    #[arg(value_name = "KIND", required = true)]
+    #[arg(value_name = "KIND", required = true, ignore_case = true)]
     kind: Option<Kind>,
     #[command(subcommand)]
     action: Option<Action>,
@@ -77,12 +77,23 @@ pub enum Kind {
     /// An application or a web server
     Http,
     /// PostgreSQL, or a server that speaks its protocol
+    #[value(alias = "postgresql", alias = "pg")]
     Postgres,
     /// MySQL or MariaDB
+    #[value(alias = "mariadb")]
     Mysql,
 }
 
 impl Kind {
+    /// The port that such servers usually have; an application has none.
+    pub fn port_usual(self) -> Option<u16> {
+        match self {
+            Self::Http => None,
+            Self::Postgres => Some(5432),
+            Self::Mysql => Some(3306),
+        }
+    }
+
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {

@@ -4,6 +4,7 @@
 //! standard error that begins with `shortline: `.
 #![forbid(unsafe_code)]
 
+mod elsewhere;
 mod file;
 mod gain;
 mod gate;
@@ -23,7 +24,7 @@ mod uplink;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use shortline_command::{Ended, exit_code, parse};
+use shortline_command::{Ended, exit_code, log, parse};
 
 /// It returns memory to the system when connections become idle, unlike the C library's, and takes
 /// less time for the small pieces of a request.
@@ -78,10 +79,16 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    exit_code(parse::<Cli>().and_then(|cli| run(cli.command)))
+    exit_code(parse::<Cli>(elsewhere::meant).and_then(|cli| run(cli.command)))
 }
 
+/// What says something while a command is at work that ends by itself.
+const TOOLS: [&str; 3] = ["shortline", "shortline_load", "shortline_gain"];
+
 fn run(command: Command) -> Result<(), Ended> {
+    if !matches!(command, Command::Serve(_) | Command::Gate(_)) {
+        log::start_for_tools(&TOOLS);
+    }
     let result = match command {
         Command::Serve(args) => serve::run(*args),
         Command::Load(args) => load::run(*args),

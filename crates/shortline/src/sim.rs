@@ -34,7 +34,7 @@ pub use self::source::phases_of;
 use self::source::Source;
 use shortline_command::CommandError;
 use shortline_command::output::{
-    check_one_on_standard_output, check_plot_file, check_writable, note, print_beside, results_json,
+    check_one_on_standard_output, check_plot_file, check_writable, print_beside, results_json,
 };
 
 /// Flags of `shortline sim`.
@@ -211,7 +211,7 @@ pub fn run(args: Args) -> Result<(), CommandError> {
     let asked = args.policy.0.len();
     let (results, warnings) = args.results()?;
     for warning in &warnings {
-        note(&format!("shortline: warning: {warning}"));
+        tracing::warn!("{warning}");
     }
     if let Some(path) = &args.csv {
         csv::write(path, &results[..asked])?;
@@ -273,7 +273,7 @@ impl Args {
             _ => CommandError::failure(error),
         })?;
         for line in &outcome.left_out {
-            note(line);
+            tracing::warn!("{line}");
         }
         let warnings = outcome.doubts.iter().map(Doubt::to_string).collect();
         Ok((outcome.results, warnings))

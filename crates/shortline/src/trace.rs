@@ -6,8 +6,6 @@ use std::path::Path;
 
 use shortline_load::trace::{Request, Trace, TraceError, TraceOptions, stream_trace};
 
-use shortline_command::output::note;
-
 /// The requests of a trace, one at a time.
 ///
 /// # Errors
@@ -29,6 +27,6 @@ pub fn requests(
 
 fn print_summary(trace: &Trace) {
     for line in trace.passed_over().told() {
-        note(&format!("{}: {line}", trace.name().display()));
+        tracing::warn!("{}: {line}", trace.name().display());
     }
 }

@@ -71,6 +71,16 @@ impl Drawing {
         }
     }
 
+    /// The caption, with the server whose line is lowest if it is so nearly everywhere.
+    pub fn title(&self) -> String {
+        match lowest(self.plot, &self.lines) {
+            Some((name, places, all)) => {
+                format!("{}: {name} lowest at {places} of {all}", self.caption)
+            }
+            None => self.caption.clone(),
+        }
+    }
+
     /// The name of the file with its data.
     pub fn file(&self) -> String {
         let name = name(self.plot);
@@ -104,6 +114,37 @@ impl Drawing {
         };
         drawing::svg(SIZE, |panel| drawing::chart(panel, &frame, &self.lines))
     }
+}
+
+/// The server whose line is lowest at most of the points that all have, at how many, and how many there are. `None` where
+/// lower is not better, or nobody is lowest at nine of ten.
+fn lowest(plot: Plot, lines: &[Line]) -> Option<(&str, usize, usize)> {
+    let is_time = matches!(
+        plot,
+        Plot::Mean | Plot::Slowdown | Plot::MeanByGroup | Plot::BySize | Plot::ByPercentile
+    );
+    let is_server = |line: &&Line| ![FLUID_PS, OPTIMUM].contains(&line.name.as_str());
+    let servers: Vec<&Line> = lines.iter().filter(is_server).collect();
+    let first = servers.first().filter(|_| is_time && servers.len() > 1)?;
+    let at = |line: &Line, x: f64| {
+        line.points
+            .iter()
+            .find(|point| point.0 == x)
+            .map(|point| point.1)
+    };
+    let mut wins = vec![0_usize; servers.len()];
+    for (x, _) in &first.points {
+        let values: Option<Vec<f64>> = servers.iter().map(|line| at(line, *x)).collect();
+        let best = values.and_then(|values| {
+            (0..values.len()).min_by(|one, other| values[*one].total_cmp(&values[*other]))
+        });
+        if let Some(best) = best {
+            wins[best] += 1;
+        }
+    }
+    let all: usize = wins.iter().sum();
+    let best = (0..wins.len()).max_by_key(|server| wins[*server])?;
+    (all > 1 && wins[best] * 10 >= all * 9).then(|| (servers[best].name.as_str(), wins[best], all))
 }
 
 /// The word for a plot in names of files.

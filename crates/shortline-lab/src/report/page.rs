@@ -98,8 +98,8 @@ fn drawings(drawings: &[Drawing]) -> Result<Markup, Box<dyn std::error::Error>> 
     Ok(html! {
         @for (drawing, svg) in &all {
             figure id=(figure_id(drawing)) {
-                figcaption { (drawing.caption) }
-                div.drawing role="img" aria-label=(drawing.caption) { (PreEscaped(svg)) }
+                figcaption { (drawing.title()) }
+                div.drawing role="img" aria-label=(drawing.title()) { (PreEscaped(svg)) }
                 p.data { "data: " code { "report/" (drawing.file()) } }
             }
         }
@@ -180,6 +180,39 @@ fn section(results: &Results<'_>, point: &Point, figures: &PointFigures, plots: 
     }
 }
 
+/// The columns of a seed's table behind the server's name, with what they mean.
+const COLUMNS: [(&str, &str); 14] = [
+    ("mean", "mean response time of all requests"),
+    ("× optimum", "how many times the mean of the fluid optimum"),
+    ("median", "half of the requests took no longer"),
+    ("p99", "99 of 100 requests took no longer"),
+    (
+        "largest 1 %",
+        "mean response time of the largest hundredth of the responses",
+    ),
+    ("× optimum", "how many times that of the fluid optimum"),
+    (
+        "C²",
+        "squared coefficient of variation of the response times: variance over squared mean",
+    ),
+    (
+        "stretch > 1",
+        "share of requests that took longer than under FAIR (nginx)",
+    ),
+    (
+        "largest’s",
+        "the most that one request took, in multiples of its time under FAIR",
+    ),
+    ("failed", "requests without a whole response"),
+    ("on wire", "bytes that the link carried"),
+    ("drops", "packets dropped in front of the link"),
+    (
+        "SYN drops",
+        "connections that the server's kernel did not take at first",
+    ),
+    ("late", "requests that the generator started late"),
+];
+
 fn seed_table(seed: &SeedFigures) -> Markup {
     html! {
         div.scroll {
@@ -192,9 +225,8 @@ fn seed_table(seed: &SeedFigures) -> Markup {
                 }
                 thead {
                     tr {
-                        th { "server" } th { "mean" } th { "× optimum" } th { "median" } th { "p99" }
-                        th { "largest 1 %" } th { "× optimum" } th { "C²" } th { "stretch > 1" }
-                        th { "largest’s" } th { "failed" } th { "on wire" } th { "drops" } th { "SYN drops" } th { "late" }
+                        th { "server" }
+                        @for (name, meaning) in COLUMNS { th title=(meaning) { (name) } }
                     }
                 }
                 tbody {

@@ -19,25 +19,6 @@ pub const OPTIMUM: &str = "optimum";
 /// The fluid PS's name in plots.
 pub const FLUID_PS: &str = "fluid PS";
 
-/// The places of servers' own colours: blue for Shortline, orange for nginx, and so on.
-const COLOURS: [(&str, usize); 13] = [
-    ("shares", 0),
-    ("srpt", 0),
-    ("auto", 0),
-    ("auto-shares", 0),
-    ("nginx", 1),
-    ("fair", 2),
-    ("nginx-fq_codel", 3),
-    ("nginx-cake", 4),
-    ("nginx-fq", 5),
-    ("apache", 6),
-    ("off", 7),
-    ("slots", 8),
-    ("kernel-bands", 9),
-];
-/// The first place of servers that have none of their own.
-const COLOUR_FREE: usize = 10;
-
 /// A server or a bound at a point.
 pub struct Series {
     /// Its name.
@@ -77,29 +58,13 @@ pub fn style(plan: &Plan, name: &str) -> ShapeStyle {
     match name {
         OPTIMUM => drawing::style_of_optimum(),
         FLUID_PS => drawing::style_of_reference(),
-        _ => drawing::style(place_of(&plan.servers, name)),
-    }
-}
-
-/// The place of a server's colour: its own, so that it has the same in every report. A server without one, and a second
-/// one with the same, gets the first place that no server of the plan has.
-fn place_of(servers: &[String], name: &str) -> usize {
-    let own = |name: &str| COLOURS.iter().find(|(server, _)| *server == name);
-    let mut taken: Vec<(&str, usize)> = Vec::new();
-    for server in servers {
-        let own = own(server).map(|(_, place)| *place);
-        let own = own.filter(|place| taken.iter().all(|(_, other)| other != place));
-        taken.extend(own.map(|place| (server.as_str(), place)));
-    }
-    for server in servers {
-        if taken.iter().all(|(other, _)| other != server) {
-            let is_free = |place: &usize| taken.iter().all(|(_, other)| other != place);
-            let free = (COLOUR_FREE..COLOUR_FREE + servers.len()).find(is_free);
-            taken.push((server, free.unwrap_or(COLOUR_FREE)));
+        _ => {
+            let all = plan.servers.iter().map(ToString::to_string);
+            let styled = drawing::styled(all.collect());
+            let own = styled.into_iter().find(|(server, _)| server == name);
+            own.map_or_else(drawing::style_of_reference, |(_, style)| style)
         }
     }
-    let found = taken.iter().find(|(server, _)| *server == name);
-    found.map_or(COLOUR_FREE + servers.len(), |(_, place)| *place)
 }
 
 /// The series of a point that have kept results: fluid PS, the optimum, the servers.
@@ -138,24 +103,4 @@ pub fn of(folder: &Path, plan: &Plan, point: &Point) -> Result<Vec<Series>, Repo
     }
     all.retain(|series| !series.seeds.is_empty());
     Ok(all)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_server_has_its_colour_in_every_plan_and_no_two_share_one() {
-        let places = |names: &[&str]| -> Vec<usize> {
-            let names: Vec<String> = names.iter().map(ToString::to_string).collect();
-            names.iter().map(|name| place_of(&names, name)).collect()
-        };
-        assert_eq!(places(&["srpt", "fair", "nginx"]), [0, 2, 1]);
-        assert_eq!(places(&["nginx", "shares"]), [1, 0]);
-        assert_eq!(
-            places(&["shares", "srpt", "swift", "nginx"]),
-            [0, 10, 11, 1]
-        );
-        assert_eq!(place_of(&[], "nginx"), COLOUR_FREE);
-    }
 }

@@ -191,7 +191,7 @@ impl Case<'_> {
             (run.server.as_str(), run.attack.as_str(), run.seed) == (&server, attack, seed)
         };
         if results.runs.iter().any(is_this) {
-            eprintln!("{said}: kept already");
+            tracing::info!("{said}: kept already");
             return Ok(());
         }
         if results.leaves_out_all_of(&server) {
@@ -201,7 +201,7 @@ impl Case<'_> {
             results.leave_out(&server, Some(attack), why);
             return Ok(());
         }
-        eprintln!("{said}: users for {} s", self.point.seconds);
+        tracing::info!("{said}: users for {} s", self.point.seconds);
         match self.measure(site) {
             Err(LabError::Testbed(TestbedError::NoQueue(queue))) => {
                 let why = format!("this kernel has no queue {queue} (--bed uml has)");

@@ -121,11 +121,11 @@ fn run(testbed: &Testbed, design: &Design, seeds: u64) -> Result<(), LabError> {
             {
                 continue;
             }
-            eprintln!("application: {door}, seed {seed}");
+            tracing::info!("application: {door}, seed {seed}");
             match runtime.block_on(visit(testbed, design, door, seed)) {
                 Ok(outcome) => kept.push(outcome),
                 Err(LabError::Testbed(missing @ TestbedError::ToolMissing { .. })) => {
-                    eprintln!("application: {door} is left out: {missing}");
+                    tracing::warn!("application: {door} is left out: {missing}");
                 }
                 Err(error) => return Err(error),
             }

@@ -91,14 +91,16 @@ fn run(testbed: &Testbed, trial: &Trial) -> Result<(), LabError> {
             continue;
         }
         if let Err(missing) = Bed::available(database) {
-            eprintln!("bookstore: {database} is left out: {missing}");
+            tracing::warn!("bookstore: {database} is left out: {missing}");
             continue;
         }
         let bed = runtime.block_on(fill(database, processors))?;
         for run in wanted {
-            eprintln!(
+            tracing::info!(
                 "bookstore: {database}, {}, {}, seed {}",
-                run.door, run.load, run.seed
+                run.door,
+                run.load,
+                run.seed
             );
             let visit = visit::Visit {
                 testbed,
@@ -140,7 +142,7 @@ async fn fill(database: Kind, processor: Option<u32>) -> Result<Bed, LabError> {
     let filled = populate(bed.database(), population)
         .await
         .map_err(|error| LabError::failed("filling the database", &error))?;
-    eprintln!(
+    tracing::info!(
         "bookstore: {database} holds {} rows after {:.0} s",
         filled.rows,
         filled.took.as_secs_f64()

@@ -109,7 +109,7 @@ fn run(testbed: &Testbed, servers: &[Server]) -> Result<(), LabError> {
                 },
             ),
         ] {
-            eprintln!("memory: {server}, {protocol}, {CONNECTIONS} connections");
+            tracing::info!("memory: {server}, {protocol}, {CONNECTIONS} connections");
             all.push(measure(testbed, *server, protocol, speech, &root)?);
             write_json(&testbed.out().join(RESULTS), &all)?;
         }

@@ -180,7 +180,7 @@ impl Measured {
 fn run(testbed: &Testbed, setup: &Setup) -> Result<(), LabError> {
     let wrk = command::find("wrk", "wrk")?;
     for server in [OURS, Server::Nginx] {
-        eprintln!("throughput: {}", server::version(testbed, server)?);
+        tracing::info!("throughput: {}", server::version(testbed, server)?);
     }
     let root = testbed.scratch().join("site");
     fs::create_dir_all(&root).map_err(LabError::file(&root))?;
@@ -191,7 +191,7 @@ fn run(testbed: &Testbed, setup: &Setup) -> Result<(), LabError> {
         for round in 1..=setup.rounds {
             for server in case.servers {
                 let measured = measure(testbed, &wrk, setup, &case, server, &root, round)?;
-                eprintln!(
+                tracing::info!(
                     "throughput: {}, round {round}, {server}: {:.0} {} per CPU second",
                     case.name,
                     measured.work_per_cpu_s(),

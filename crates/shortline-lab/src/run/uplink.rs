@@ -182,11 +182,11 @@ impl Run<'_> {
         let whole = whole_file(self.folder, &server.to_string());
         let (id, label, seed) = (&plan.experiment, &self.point.label, self.seed);
         if whole.exists() {
-            eprintln!("{id}: {label}, seed {seed}, {server}: kept already");
+            tracing::info!("{id}: {label}, seed {seed}, {server}: kept already");
             return Ok(());
         }
         let seconds = self.point.seconds;
-        eprintln!("{id}: {label}, seed {seed}, {server}: {asked} in {seconds} s");
+        tracing::info!("{id}: {label}, seed {seed}, {server}: {asked} in {seconds} s");
         Ok(write_json(&whole, &self.measure(server, version)?)?)
     }
 

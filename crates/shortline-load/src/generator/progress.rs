@@ -56,7 +56,7 @@ pub(super) async fn show(shared: Arc<Shared>) {
                 bar.set_position(shared.elapsed().min(shared.length()).as_millis() as u64);
                 bar.set_message(text);
             }
-            View::Lines if ticks % TICKS_PER_LINE == 0 => eprintln!("{text}"),
+            View::Lines if ticks % TICKS_PER_LINE == 0 => tracing::info!("{text}"),
             View::Lines => {}
         }
     }

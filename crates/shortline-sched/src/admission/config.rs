@@ -149,7 +149,9 @@ pub struct OpenUpError {
 
 /// A text that is not a capacity.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("capacity `{value}`: {problem}; write it like 500ms, 20s, auto, calibrate or off")]
+#[error(
+    "capacity `{value}`: {problem}; write it like 500ms (the service times of all that run at once), auto, calibrate or off"
+)]
 pub struct CapacityError {
     value: String,
     problem: Problem,
@@ -161,6 +163,8 @@ enum Problem {
     Zero,
     #[error("{0}")]
     NoSpan(UnitError),
+    #[error("is no time; a number of connections is pool-size")]
+    Count,
 }
 
 impl Capacity {
@@ -183,7 +187,7 @@ impl FromStr for OpenUp {
     type Err = OpenUpError;
 
     fn from_str(text: &str) -> Result<Self, OpenUpError> {
-        if text == "off" {
+        if text.eq_ignore_ascii_case("off") {
             return Ok(Self::Off);
         }
         let refuse = |problem| OpenUpError {
@@ -203,15 +207,20 @@ impl FromStr for Capacity {
     type Err = CapacityError;
 
     fn from_str(text: &str) -> Result<Self, CapacityError> {
-        match text {
+        match text.to_ascii_lowercase().as_str() {
             "off" => return Ok(Self::Off),
             "auto" => return Ok(Self::Auto),
             "calibrate" => return Ok(Self::Calibrate),
             _ => {}
         }
+        let is_count = text.parse::<u64>().is_ok();
         let span: Span = text.parse().map_err(|error| CapacityError {
             value: excerpt(text),
-            problem: Problem::NoSpan(error),
+            problem: if is_count {
+                Problem::Count
+            } else {
+                Problem::NoSpan(error)
+            },
         })?;
         Self::fixed(span)
     }

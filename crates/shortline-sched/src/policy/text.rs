@@ -1,4 +1,4 @@
-//! Policies as text: a name, with a parameter after a colon if need be, and lists of them.
+//! Policies as text: a name, with a parameter after a colon if need be, and lists of them. Case does not matter.
 //!
 //! Each policy prints as text that reads back as itself.
 
@@ -20,8 +20,8 @@ pub struct PolicyError {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 enum Problem {
-    #[error("must be one of {}", names())]
-    Unknown,
+    #[error("{}must be one of {}", hint(*.0), names())]
+    Unknown(Option<&'static str>),
     #[error("{name} takes no parameter; leave out `:` and what follows")]
     NoParameter { name: &'static str },
     #[error("{0}; write it like bands:1KB,2KB,5KB,50KB or, for 6 learnt bands, bands:6")]
@@ -30,6 +30,10 @@ enum Problem {
     Size(#[from] UnitError),
     #[error("the size must be above 0, such as quickfix:2KB")]
     ZeroSize,
+}
+
+fn hint(near: Option<&str>) -> String {
+    near.map_or_else(String::new, |near| format!("did you mean {near}? It "))
 }
 
 fn names() -> String {
@@ -79,7 +83,8 @@ fn parse(text: &str) -> Result<Policy, Problem> {
         Some((name, parameter)) => (name, Some(parameter)),
         None => (text, None),
     };
-    let policy = by_name(name).ok_or(Problem::Unknown)?;
+    let name = name.trim().to_ascii_lowercase();
+    let policy = by_name(&name).ok_or_else(|| Problem::Unknown(nearest(&name)))?;
     match (policy, parameter) {
         (policy, None) => Ok(policy),
         (Policy::Bands(_), Some(cutoffs)) => Ok(Policy::Bands(cutoffs.parse()?)),
@@ -103,6 +108,16 @@ fn by_name(name: &str) -> Option<Policy> {
         name => name,
     };
     Policy::ALL.into_iter().find(|policy| policy.name() == name)
+}
+
+/// The policy whose name differs by a letter or two, or is begun or gone beyond.
+fn nearest(name: &str) -> Option<&'static str> {
+    let is_near = |known: &&'static str| {
+        let is_begun = name.len() >= 3 && (known.starts_with(name) || name.starts_with(known));
+        is_begun || (name.len() >= 3 && strsim::osa_distance(name, known) <= 1)
+    };
+    let mut names = Policy::ALL.into_iter().map(Policy::name);
+    names.find(is_near)
 }
 
 impl fmt::Display for Policy {
@@ -161,6 +176,8 @@ mod tests {
         assert_eq!("scf".parse(), Ok(Policy::Srpt));
         assert_eq!("ps".parse(), Ok(Policy::Fair));
         assert_eq!("fcfs".parse(), Ok(Policy::Fifo));
+        assert_eq!("SRPT".parse(), Ok(Policy::Srpt));
+        assert_eq!(" Shares".parse(), Ok(Policy::Shares));
     }
 
     #[test]
@@ -172,7 +189,7 @@ mod tests {
     #[test]
     fn an_unknown_name_is_told_with_those_that_exist() {
         let error = refused("sprt");
-        assert!(error.contains("`sprt`"));
+        assert!(error.contains("`sprt`: did you mean srpt?"), "{error}");
         for policy in Policy::ALL {
             assert!(error.contains(policy.name()), "{error}");
         }

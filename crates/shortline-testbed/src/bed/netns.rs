@@ -103,7 +103,7 @@ fn parse_send_drops(text: &str) -> Option<u64> {
 impl Drop for Namespace {
     fn drop(&mut self) {
         if let Err(error) = janitor::remove_namespace(&self.name) {
-            eprintln!(
+            tracing::warn!(
                 "lab: namespace {} is left to the janitor: {error}",
                 self.name
             );

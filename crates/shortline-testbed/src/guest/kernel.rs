@@ -163,7 +163,7 @@ fn build_in(folder: &Path, built: &Path) -> Result<(), TestbedError> {
 }
 
 fn step(what: &str, folder: &Path, log: &Path, words: &[&str]) -> Result<(), TestbedError> {
-    eprintln!("kernel: {what}");
+    tracing::info!("kernel: {what}");
     let file = fs::File::create(log).map_err(TestbedError::file(log))?;
     let errors = file.try_clone().map_err(TestbedError::file(log))?;
     let failed = |problem: String| TestbedError::Command {

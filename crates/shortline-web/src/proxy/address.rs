@@ -1,11 +1,13 @@
 //! Where a backend is: `host:port`, `https://host:port` if it speaks TLS, `h2c://host:port` if it speaks
 //! HTTP/2 without TLS, or `unix:/path` for a socket in the file system; `fastcgi://host:port` or
 //! `fastcgi:///path` if it speaks FastCGI. `srv+http://name`, `srv+https://name` and `srv+h2c://name` are as many servers as DNS
-//! names (SRV).
+//! names (SRV). A URL without a port has its scheme's usual one; `:port` and `port` alone are this machine's.
 
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
+
+use shortline_sched::units::excerpt;
 
 /// A backend's address.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,14 +107,37 @@ impl UpstreamAddress {
 
 /// A text that is no backend's address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "upstream `{text}`: {problem}; give host:port such as 127.0.0.1:9000, https://app:443, \
-     h2c://127.0.0.1:50051, unix:/run/app.sock, srv+http://_http._tcp.example.org, or for FastCGI \
-     fastcgi:///run/php.sock or fastcgi://127.0.0.1:9000"
-)]
+#[error("upstream `{text}`: {problem}")]
 pub struct AddressError {
     text: String,
-    problem: &'static str,
+    problem: Problem,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+enum Problem {
+    #[error(
+        "{0}; give host:port such as 127.0.0.1:9000, https://app:443, h2c://127.0.0.1:50051, unix:/run/app.sock, \
+         srv+http://_http._tcp.example.org, or for FastCGI fastcgi:///run/php.sock or fastcgi://127.0.0.1:9000"
+    )]
+    Other(&'static str),
+    #[error("has no port: write {0}:9000")]
+    NoPort(String),
+    #[error("its port must be a number from 1 to 65535")]
+    Port,
+    #[error(
+        "is a server without a path: write {0}, and change paths by strip-prefix or rewrite of a [[site.rule]]"
+    )]
+    Path(String),
+    #[error(
+        "{0}:// is not spoken: write http://, https://, h2c:// or fastcgi:// before host and port"
+    )]
+    Scheme(String),
+}
+
+impl From<&'static str> for Problem {
+    fn from(problem: &'static str) -> Self {
+        Self::Other(problem)
+    }
 }
 
 impl UpstreamAddress {
@@ -133,19 +158,25 @@ impl FromStr for UpstreamAddress {
 
     fn from_str(text: &str) -> Result<Self, AddressError> {
         parse(text).map_err(|problem| AddressError {
-            text: text.to_owned(),
+            text: excerpt(text),
             problem,
         })
     }
 }
 
-fn parse(text: &str) -> Result<UpstreamAddress, &'static str> {
+fn parse(text: &str) -> Result<UpstreamAddress, Problem> {
     if let Some(path) = text.strip_prefix("unix:") {
         return if path.starts_with('/') {
             Ok(UpstreamAddress::Unix(path.into()))
         } else {
-            Err("the socket's path must be absolute")
+            Err("the socket's path must be absolute".into())
         };
+    }
+    if let Some(port) = number(text.strip_prefix(':').unwrap_or(text)) {
+        return Ok(UpstreamAddress::Tcp {
+            host: "127.0.0.1".to_owned(),
+            port,
+        });
     }
     if let Some(path) = text.strip_prefix("fastcgi://")
         && path.len() > 1
@@ -154,34 +185,57 @@ fn parse(text: &str) -> Result<UpstreamAddress, &'static str> {
         return Ok(UpstreamAddress::FastCgiUnix(path.into()));
     }
     if let Some(service) = text.strip_prefix("srv+") {
-        return parse_service(service).map(UpstreamAddress::Service);
+        return Ok(UpstreamAddress::Service(parse_service(service)?));
     }
     let (scheme, address) = ["https://", "h2c://", "fastcgi://", "http://"]
         .into_iter()
         .find_map(|scheme| Some((scheme, text.strip_prefix(scheme)?)))
         .unwrap_or(("http://", text));
+    if let Some((other, _)) = address.split_once("://") {
+        return Err(Problem::Scheme(excerpt(other)));
+    }
     let address = address.strip_suffix('/').unwrap_or(address);
+    if let Some((before, _)) = address.split_once(['/', '?'])
+        && !before.is_empty()
+        && !before.ends_with(':')
+    {
+        let scheme = text.find("://").map_or("", |end| &text[..end + 3]);
+        return Err(Problem::Path(excerpt(&format!("{scheme}{before}"))));
+    }
     let authority: http::uri::Authority = address.parse().map_err(|_| "no host and port")?;
     if authority.as_str().contains('@') {
-        return Err("a user has no place here");
+        return Err("a user has no place here".into());
     }
     let host = authority.host();
     let host = host
         .strip_prefix('[')
         .and_then(|inner| inner.strip_suffix(']'))
         .unwrap_or(host);
-    match authority.port_u16() {
-        Some(port) if port > 0 && !host.is_empty() => {
-            let host = host.to_owned();
-            Ok(match scheme {
-                "https://" => UpstreamAddress::Tls { host, port },
-                "h2c://" => UpstreamAddress::H2c { host, port },
-                "fastcgi://" => UpstreamAddress::FastCgiTcp { host, port },
-                _ => UpstreamAddress::Tcp { host, port },
-            })
-        }
-        _ => Err("no host and port"),
+    if host.is_empty() {
+        return Err("no host and port".into());
     }
+    let ends_with_host = authority.as_str() == authority.host();
+    let port = match number(authority.as_str().rsplit(':').next().unwrap_or("")) {
+        Some(port) if !ends_with_host => port,
+        _ if !ends_with_host => return Err(Problem::Port),
+        // Only a URL has a port that it need not say.
+        _ if text.starts_with("http://") => 80,
+        _ if text.starts_with("https://") => 443,
+        _ => return Err(Problem::NoPort(excerpt(text))),
+    };
+    let host = host.to_owned();
+    Ok(match scheme {
+        "https://" => UpstreamAddress::Tls { host, port },
+        "h2c://" => UpstreamAddress::H2c { host, port },
+        "fastcgi://" => UpstreamAddress::FastCgiTcp { host, port },
+        _ => UpstreamAddress::Tcp { host, port },
+    })
+}
+
+/// A port: digits only, and not 0.
+fn number(port: &str) -> Option<u16> {
+    let is_number = port.bytes().all(|byte| byte.is_ascii_digit());
+    port.parse().ok().filter(|port| is_number && *port != 0)
 }
 
 fn parse_service(text: &str) -> Result<Service, &'static str> {
@@ -256,6 +310,10 @@ mod tests {
     fn addresses_are_read_and_written() {
         for (text, written) in [
             ("127.0.0.1:9000", "127.0.0.1:9000"),
+            (":9000", "127.0.0.1:9000"),
+            ("9000", "127.0.0.1:9000"),
+            ("http://app", "app:80"),
+            ("https://app/", "https://app:443"),
             ("http://app.internal:80/", "app.internal:80"),
             ("[::1]:8080", "[::1]:8080"),
             ("https://app.internal:443/", "https://app.internal:443"),
@@ -284,9 +342,12 @@ mod tests {
             "app",
             "app:",
             "app:0",
-            ":80",
+            ":0",
             "app:99999",
-            "https://app",
+            "app:+1",
+            "ftp://app:21",
+            "postgres://app:5432",
+            "http://",
             "h2c://app",
             "unix:run/app.sock",
             "fastcgi://php",

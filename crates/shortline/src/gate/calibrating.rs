@@ -64,11 +64,7 @@ impl Progress {
                     view.trials,
                     done(best)
                 );
-                // Not logged: it is the command's result.
-                eprintln!(
-                    "shortline: calibrated: --capacity {}",
-                    written(best.capacity_ns)
-                );
+                tracing::info!("calibrated: --capacity {}", written(best.capacity_ns));
             }
             _ => {}
         }

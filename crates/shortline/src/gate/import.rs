@@ -52,8 +52,11 @@ impl Reading {
     fn read(&mut self, path: &Path, depth: usize) -> Result<(), CommandError> {
         let text = content(path)?;
         let named = path.display().to_string();
-        let lines = pgbouncer::lines(&text)
-            .map_err(|error| CommandError::failure(format!("{named}: {error}")))?;
+        let lines = pgbouncer::lines(&text).map_err(|error| {
+            CommandError::failure(format!(
+                "{named}: {error}; is it PgBouncer's pgbouncer.ini?"
+            ))
+        })?;
         for (number, line) in lines {
             let place = format!("{named}:{number}");
             match line {
@@ -102,6 +105,11 @@ fn content(path: &Path) -> Result<String, CommandError> {
         Ok::<_, std::io::Error>(bytes)
     };
     let named = path.display();
+    if path.is_dir() {
+        return Err(CommandError::failure(format!(
+            "{named}: is a folder: name the file in it, such as pgbouncer.ini"
+        )));
+    }
     let bytes = read().map_err(|error| CommandError::failure(format!("{named}: {error}")))?;
     if bytes.len() as u64 > FILE_BYTES_MAX {
         return Err(CommandError::failure(format!(

@@ -4,6 +4,7 @@
 //! An option that is left out is `None`. The code that uses a value defines its default.
 
 mod names;
+mod overlaid;
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -18,9 +19,8 @@ use shortline_sched::admission::{Capacity, OldestShare, OpenUp, Runaway, TenantL
 use shortline_sched::units::{Size, Span};
 
 use shortline_daemon::admin::HostName;
-use shortline_daemon::keys::{all_from_text, some_from_text};
-use shortline_daemon::overlay;
-use shortline_daemon::sockets::{Address, PrivatePath};
+use shortline_daemon::keys::{all_from_text, one_or_more, some_from_text};
+use shortline_daemon::sockets::{Address, AdminAddress, PrivatePath};
 use shortline_sched::Network;
 
 pub use names::{LogFormat, PolicyName, PoolName, UpstreamTlsMode};
@@ -102,7 +102,8 @@ pub struct GateOptions {
     /// `follow` uses TLS for a client that has it, if the backend has it, and for no other client.
     /// The others are as libpq's sslmode: `prefer` uses TLS if the backend has it (with mysql it is
     /// `follow`), and `verify-full` wants a certificate for the backend's name.
-    #[arg(long, value_name = "HOW")]
+    #[arg(long, ignore_case = true, value_name = "HOW")]
+    #[serde(deserialize_with = "some_from_text")]
     pub upstream_tls: Option<UpstreamTlsMode>,
     /// The authorities that sign the backend's certificate (PEM), for verify-full or, with http,
     /// for an https:// upstream [default: with http those of the system]
@@ -114,7 +115,13 @@ pub struct GateOptions {
     /// Which waiting request goes first: sjf, the shortest estimate; gittins, the least expected work
     /// to an end by the type's distribution; boost, the earliest, short types as if they had come
     /// earlier; fifo, the earliest [default: sjf]
-    #[arg(long, value_name = "NAME", help_heading = "Admission")]
+    #[arg(
+        long,
+        ignore_case = true,
+        value_name = "NAME",
+        help_heading = "Admission"
+    )]
+    #[serde(deserialize_with = "some_from_text")]
     pub policy: Option<PolicyName>,
     /// Let a shorter request pass others only if none of them then waits beyond X times its
     /// expected service time (sjf)
@@ -221,6 +228,7 @@ pub struct GateOptions {
     /// Rules that name types, tenants and servers, or say what never waits; the first match counts (only
     /// `[[gate.rule]]` in the file)
     #[arg(skip)]
+    #[serde(deserialize_with = "one_or_more")]
     pub rule: Option<Vec<RuleText>>,
 
     /// Who shares the backend, where no rule says it: none, user, database, application-name, tag:KEY, or host or
@@ -241,7 +249,7 @@ pub struct GateOptions {
     /// It has no password. The gate warns of an address that strangers may reach.
     #[arg(long, value_name = "ADDR", help_heading = "Admin and log")]
     #[serde(deserialize_with = "some_from_text")]
-    pub admin: Option<Address>,
+    pub admin: Option<AdminAddress>,
     /// The most open connections to the admin address [default: 64]
     #[arg(long, value_name = "N", help_heading = "Admin and log")]
     pub admin_connections_max: Option<NonZeroUsize>,
@@ -251,6 +259,7 @@ pub struct GateOptions {
     /// Requests for another name get 421, because a page of any site can have its own name lead to
     /// 127.0.0.1 (DNS rebinding) and would read what is there.
     #[arg(long, value_name = "NAME", help_heading = "Admin and log")]
+    #[serde(deserialize_with = "one_or_more")]
     pub admin_host: Option<Vec<HostName>>,
     /// The most types that have their own series in /metrics: those with the most work. The others
     /// share one [default: 50]
@@ -271,6 +280,7 @@ pub struct GateOptions {
         value_delimiter = ',',
         help_heading = "Admin and log"
     )]
+    #[serde(deserialize_with = "one_or_more")]
     pub admin_uids: Option<Vec<u32>>,
     /// Users of the pool who may say everything at the admin database, from anywhere, by their password (postgres
     /// with --pool)
@@ -282,6 +292,7 @@ pub struct GateOptions {
         value_delimiter = ',',
         help_heading = "Admin and log"
     )]
+    #[serde(deserialize_with = "all_from_text")]
     pub admin_users: Option<Vec<String>>,
     /// Users of the pool who may only SHOW there (postgres with --pool)
     ///
@@ -292,6 +303,7 @@ pub struct GateOptions {
         value_delimiter = ',',
         help_heading = "Admin and log"
     )]
+    #[serde(deserialize_with = "all_from_text")]
     pub stats_users: Option<Vec<String>>,
     /// Log each request that has waited longer than this, and send its client a notice
     ///
@@ -300,12 +312,19 @@ pub struct GateOptions {
     #[arg(long, value_name = "TIME", help_heading = "Admin and log")]
     pub slow_wait: Option<Span>,
     /// The format of the log on standard error: text or json [default: text]
-    #[arg(long, value_name = "FORMAT", help_heading = "Admin and log")]
+    #[arg(
+        long,
+        ignore_case = true,
+        value_name = "FORMAT",
+        help_heading = "Admin and log"
+    )]
+    #[serde(deserialize_with = "some_from_text")]
     pub log_format: Option<LogFormat>,
 
     /// Lend clients the backend's connections, for a transaction or a whole session, instead of giving each its
     /// own (postgres, mysql) [default: off]
-    #[arg(long, value_name = "MODE", help_heading = "Pool")]
+    #[arg(long, ignore_case = true, value_name = "MODE", help_heading = "Pool")]
+    #[serde(deserialize_with = "some_from_text")]
     pub pool: Option<PoolName>,
     /// Connections to the backend at most, of all users and databases together; of several servers to each [default: 20]
     #[arg(long, value_name = "N", help_heading = "Pool")]
@@ -424,74 +443,3 @@ pub struct GateOptions {
     )]
     pub estimates_fixed: Option<bool>,
 }
-
-overlay!(GateOptions {
-    listen,
-    reuse_port,
-    handover,
-    proxy_from,
-    send_proxy,
-    upstream,
-    application_name_add_host,
-    monitor,
-    monitor_password_file,
-    tls_cert,
-    tls_key,
-    tls_required,
-    upstream_tls,
-    upstream_ca,
-    policy,
-    aging,
-    oldest_share,
-    runaway,
-    capacity,
-    open_up,
-    trial_time,
-    queue_max,
-    wait_max,
-    shed,
-    stall_max,
-    dry_run,
-    types_from,
-    tags_from,
-    types_max,
-    estimator,
-    estimates,
-    estimates_fixed,
-    rule,
-    tenant_by,
-    tenant,
-    unqueued_max,
-    admin,
-    admin_connections_max,
-    admin_host,
-    metrics_types_max,
-    admin_database,
-    admin_uids,
-    admin_users,
-    stats_users,
-    slow_wait,
-    log_format,
-    pool,
-    pool_size,
-    pool_users,
-    pool_auth_user,
-    pool_auth_query,
-    pool_idle_max,
-    pool_statements_max,
-    watch_user,
-    watch_every,
-    watch_time_max,
-    lag_max,
-    primary_wait_max,
-    connections_max,
-    authentication_time_max,
-    connect_time_max,
-    message_size_max,
-    held_size_max,
-    pipelined_max,
-    statements_max,
-    threads,
-    idle_transaction_max,
-    drain,
-});

@@ -216,7 +216,7 @@ impl Starting<'_> {
                 Bound::Unix(_, path) => format!("unix:{}", path.display()),
             };
             let kind = self.settings.kind.name();
-            eprintln!("shortline: listening on {address} ({kind})");
+            tracing::info!("listening on {address} ({kind})");
         }
         Ok(())
     }

@@ -144,6 +144,7 @@ impl Running {
             has_heir: false,
         };
         running.listen(&gate, inherited)?;
+        tracing::info!("{}", running.settings.start_line());
         if let Some(keeper) = &running.keeper {
             keeper.start();
         }

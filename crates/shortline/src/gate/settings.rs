@@ -26,7 +26,7 @@ use shortline_gate::relay::Limits;
 pub use admission::RouteGate;
 pub use pool::PoolSettings;
 
-use super::options::{GateOptions, LogFormat, UpstreamTlsMode};
+use super::options::{GateOptions, LogFormat, PolicyName, PoolName, UpstreamTlsMode};
 use super::series::TYPES_MAX_DEFAULT;
 use super::{Args, Kind};
 use crate::file::File;
@@ -105,6 +105,30 @@ pub struct Settings {
     pub stats_users: Vec<String>,
 }
 
+impl Settings {
+    /// What the log says of it at the start: where to, how much at once, in which order, and over whose connections.
+    pub fn start_line(&self) -> String {
+        let admission = &self.gate.admission;
+        let policy = self.options.policy.map_or("sjf", PolicyName::name);
+        let pool = match self.options.pool {
+            _ if self.kind == Kind::Http => String::new(),
+            None | Some(PoolName::Off) => {
+                "; pool off: each client has its own connection".to_owned()
+            }
+            Some(pool) => format!("; pool {}", pool.name()),
+        };
+        let dry_run = if admission.dry_run {
+            "; a dry run: nothing waits"
+        } else {
+            ""
+        };
+        format!(
+            "backend {}; capacity {}; policy {policy}{pool}{dry_run}",
+            self.upstream, admission.capacity
+        )
+    }
+}
+
 /// A certificate chain and its key, PEM.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificateFiles {
@@ -154,10 +178,16 @@ fn resolve(kind: Kind, given: &Given<'_, GateOptions>) -> Result<Settings, Strin
     let pool = pool::pool(given)?;
     let mut gate = admission::gate(given)?;
     pool::bound(&mut gate, pool.as_ref());
-    let upstream = merged.upstream.clone().ok_or_else(|| {
+    let upstream = merged.upstream.as_deref().ok_or_else(|| {
         format!(
             "gate {}: where is the backend? Add --upstream HOST:PORT, or the key gate.upstream to the file",
             kind.name()
+        )
+    })?;
+    let upstream = servers::completed(kind, upstream).map_err(|error| {
+        format!(
+            "{}: {error}",
+            given.at(given.flags.upstream.is_some(), "upstream")
         )
     })?;
     Ok(Settings {
@@ -186,7 +216,7 @@ fn resolve(kind: Kind, given: &Given<'_, GateOptions>) -> Result<Settings, Strin
         upstream_ca: merged.upstream_ca,
         estimates: merged.estimates,
         log_format: merged.log_format.unwrap_or_default(),
-        admin: merged.admin,
+        admin: merged.admin.map(|address| address.0),
         admin_connections_max: merged.admin_connections_max,
         admin_hosts: merged.admin_host.unwrap_or_default(),
         metrics_types_max: count(merged.metrics_types_max, TYPES_MAX_DEFAULT),

@@ -21,7 +21,7 @@ use tokio::runtime::Runtime;
 use super::source::wire_bytes;
 use super::{Args, from_load_error, options};
 use shortline_command::CommandError;
-use shortline_command::output::{note, print};
+use shortline_command::output::print;
 
 /// How long each rate is tried by default.
 const LENGTH_USUAL: Duration = Duration::from_secs(30);
@@ -43,10 +43,10 @@ pub(super) fn run(args: &Args, target: &Target) -> Result<(), CommandError> {
         let requests = requests_at(&site, rate_per_s, length, args.source.seed());
         let served = is_served(&runtime, args, target, requests, length)?;
         let verdict = if served { "served" } else { "too many" };
-        note(&format!(
+        tracing::info!(
             "{rate_per_s:.1} requests/s in {} s: {verdict}",
             length.as_secs_f64()
-        ));
+        );
         Ok(served)
     })
     .map_err(|error| match error {

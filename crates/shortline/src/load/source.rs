@@ -17,7 +17,6 @@ use shortline_sim::wire::WireModel;
 use super::seconds;
 use crate::trace;
 use shortline_command::CommandError;
-use shortline_command::output::note;
 
 /// The default length of a generated workload, as in `shortline sim`.
 const LENGTH_USUAL: Duration = Duration::from_secs(100);
@@ -184,11 +183,11 @@ impl Source {
 fn log(requests: &[Request], uplink: Rate, length: Duration) {
     let bytes: f64 = requests.iter().map(|r| wire_bytes(r.bytes) as f64).sum();
     let load = bytes * 8.0 / uplink.bps() as f64 / length.as_secs_f64();
-    note(&format!(
+    tracing::info!(
         "{} requests in {} s ask for {load:.3} of {uplink} in the mean",
         requests.len(),
         length.as_secs_f64(),
-    ));
+    );
 }
 
 /// The bytes the link carries for a body of this many bytes.

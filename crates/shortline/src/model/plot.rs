@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use plotters::prelude::*;
-use shortline_plot::{self as drawing, Drawn, Panel, Points};
+use shortline_plot::{self as drawing, Axis, Drawn, Panel, Points};
 
 use super::ModelResult;
 use super::simulated::Simulated;
@@ -188,17 +188,15 @@ fn chart(
         .x_label_area_size(44)
         .y_label_area_size(60)
         .build_cartesian_2d(x_range, (1.0..highest * 1.1).log_scale())?;
-    chart
-        .configure_mesh()
-        .light_line_style(TRANSPARENT)
-        .label_style(drawing::FONT)
-        .x_desc(x_title)
-        .y_desc(y_title)
-        .x_label_formatter(&|value| drawing::number(*value))
-        .y_label_formatter(&|value| drawing::number(*value))
-        .draw()?;
-    for (place, line) in lines.iter().enumerate() {
-        let style = drawing::style(place);
+    let axis = |about| Axis {
+        about,
+        log: false,
+        range: None,
+        format: drawing::number,
+    };
+    drawing::axes(&mut chart, &axis(x_title), &axis(y_title))?;
+    let styled = drawing::styled(lines.iter().map(|line| line.name.clone()).collect());
+    for (line, (_, style)) in lines.iter().zip(styled) {
         drawing::line(&mut chart, style, &line.points)?;
         let dots = line.dots.iter();
         chart.draw_series(dots.map(|&dot| Circle::new(dot, 3, style.filled())))?;

@@ -13,10 +13,10 @@ use std::str::FromStr;
 use http::HeaderName;
 use serde::{Deserialize, Deserializer};
 use shortline_link::LinkMode;
-use shortline_sched::units::{Rate, Size, Span, UnitError};
+use shortline_sched::units::{Rate, Size, Span, UnitError, excerpt};
 use shortline_sched::{Aging, Growing, Network, Policy};
 
-use shortline_daemon::keys::{all_from_text, from_text, some_from_text};
+use shortline_daemon::keys::{all_from_text, from_text, one_or_more, some_from_text};
 use shortline_daemon::overlay;
 use shortline_tls::ClientAuthMode;
 use shortline_tls::names::Pattern;
@@ -135,6 +135,7 @@ pub struct SiteKeys {
     pub allow_system_root: Option<bool>,
     /// Names tried in a folder, first match wins [default: index.html]
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    #[serde(deserialize_with = "all_from_text")]
     pub index: Option<Vec<String>>,
     /// List folders that have no index file [default: false]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
@@ -202,9 +203,11 @@ pub struct SiteKeys {
     pub limits: Option<SiteLimitKeys>,
     /// `[[site.route]]`
     #[arg(skip)]
+    #[serde(deserialize_with = "one_or_more")]
     pub route: Option<Vec<RouteKeys>>,
     /// `[[site.rule]]`
     #[arg(skip)]
+    #[serde(deserialize_with = "one_or_more")]
     pub rule: Option<Vec<RuleKeys>>,
 }
 
@@ -374,14 +377,31 @@ pub enum Uplink {
     Off,
 }
 
-impl FromStr for Uplink {
-    type Err = UnitError;
+/// A text that says nothing about the uplink.
+#[derive(Debug, thiserror::Error)]
+pub enum UplinkError {
+    /// Neither a number nor one of the words.
+    #[error("`{0}` is no rate: give one such as 100mbit, or auto, or off")]
+    Word(String),
+    /// No rate.
+    #[error(transparent)]
+    Rate(#[from] UnitError),
+}
 
-    fn from_str(text: &str) -> Result<Self, UnitError> {
-        match text {
+impl FromStr for Uplink {
+    type Err = UplinkError;
+
+    fn from_str(text: &str) -> Result<Self, UplinkError> {
+        match text.to_ascii_lowercase().as_str() {
             "auto" => Ok(Self::Auto),
             "off" => Ok(Self::Off),
-            rate => Ok(Self::Rate(rate.parse()?)),
+            word if !word
+                .trim()
+                .starts_with(|first: char| first.is_ascii_digit()) =>
+            {
+                Err(UplinkError::Word(excerpt(text)))
+            }
+            _ => Ok(Self::Rate(text.parse()?)),
         }
     }
 }

@@ -2,7 +2,11 @@
 
 /// The page.
 pub fn html() -> String {
-    crate::page::html(include_str!("page/page.html"), include_str!("page/page.js"))
+    crate::page::html(
+        "Shortline",
+        include_str!("page/page.html"),
+        include_str!("page/page.js"),
+    )
 }
 
 #[cfg(test)]

@@ -165,7 +165,7 @@ impl Port {
 
     /// Says where it listens.
     pub fn announce(&self) {
-        eprintln!("shortline: listening on {}", self.told());
+        tracing::info!("listening on {}", self.told());
     }
 
     /// The address and its protocol.
@@ -264,7 +264,7 @@ impl Changed {
         for port in before {
             if !self.ports.iter().any(|kept| kept.is_at_socket_of(port)) {
                 port.remove_file();
-                eprintln!("shortline: listening no more on {}", port.told_address());
+                tracing::info!("listening no more on {}", port.told_address());
             }
         }
     }

@@ -8,7 +8,6 @@ mod admin;
 mod handing_over;
 
 use std::collections::HashMap;
-use std::io::Write;
 use std::net::SocketAddr;
 use std::os::unix::net::UnixListener;
 use std::sync::Arc;
@@ -182,9 +181,7 @@ impl Running {
         running.answer_admin(admin)?;
         running.listen();
         running.ports.iter().for_each(Port::announce);
-        // A reader that waited only for the addresses may have stopped reading.
-        let told = start_line::render(&running.settings);
-        let _ = writeln!(std::io::stderr(), "shortline: {told}");
+        tracing::info!("{}", start_line::render(&running.settings));
         running.kept.exchange(next);
         running
             .kept

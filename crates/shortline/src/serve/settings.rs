@@ -110,7 +110,7 @@ fn resolve(args: &Args, file: File, source: &Source) -> Result<Settings, String>
         source,
     })?;
     let listen_asked = !(args.listen.is_empty() && file.listen.is_empty());
-    let mut listen = resolve_listen(args, file.listen)?;
+    let mut listen = resolve_listen(args, file.listen, source)?;
     http3::resolve(args.http3, &mut listen, link.mode)?;
     refuse_certificates_without_use(&listen, &sites)?;
     let acme = acme::resolve(&args.acme, file.acme, source)?;
@@ -153,29 +153,34 @@ fn with_auto(args: &Args, in_file: &SiteTables) -> Result<SiteKeys, String> {
     Ok(flags)
 }
 
-fn resolve_listen(args: &Args, in_file: Vec<Listen>) -> Result<Vec<Listen>, String> {
-    for listen in &in_file {
+fn resolve_listen(
+    args: &Args,
+    in_file: Vec<Listen>,
+    source: &Source,
+) -> Result<Vec<Listen>, String> {
+    for (index, listen) in in_file.iter().enumerate() {
+        let at = source.line_of("listen", index);
         if listen.tls_cert.is_some() != listen.tls_key.is_some() {
             return Err(format!(
-                "listen {}: tls-cert and tls-key belong together: give both or neither",
+                "{at}listen {}: tls-cert and tls-key belong together: give both or neither",
                 listen.address
             ));
         }
         if listen.mode.is_some() && listen.address.tcp().is_some() {
             return Err(format!(
-                "listen {}: mode: is for a socket in the file system: give address = \"unix:/PATH\", or leave it out",
+                "{at}listen {}: mode: is for a socket in the file system: give address = \"unix:/PATH\", or leave it out",
                 listen.address
             ));
         }
         if listen.proxy_from.as_ref().is_some_and(Vec::is_empty) {
             return Err(format!(
-                "listen {}: proxy-from: is empty: name the proxies' networks, such as [\"10.0.0.0/8\"], or leave it out",
+                "{at}listen {}: proxy-from: is empty: name the proxies' networks, such as [\"10.0.0.0/8\"], or leave it out",
                 listen.address
             ));
         }
         if listen.tls == Some(false) && listen.tls_cert.is_some() {
             return Err(format!(
-                "listen {}: tls = false contradicts tls-cert: leave one of them out",
+                "{at}listen {}: tls = false contradicts tls-cert: leave one of them out",
                 listen.address
             ));
         }

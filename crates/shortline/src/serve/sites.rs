@@ -116,7 +116,10 @@ pub fn resolve(input: SitesInput<'_>) -> Result<Vec<SiteSettings>, String> {
                 flags: input.flags,
                 keys,
                 config: input.config,
-                place: &|by_flag, key| place.of(by_flag, key, key),
+                place: &|by_flag, key| match (by_flag, key) {
+                    (true, "tls") => "--tls-auto".to_owned(),
+                    (by_flag, key) => place.of(by_flag, key, key),
+                },
             };
             Ok(vec![only.resolve(&[])?])
         }
@@ -125,13 +128,21 @@ pub fn resolve(input: SitesInput<'_>) -> Result<Vec<SiteSettings>, String> {
             let mut sites: Vec<SiteSettings> = Vec::with_capacity(tables.len());
             for (index, keys) in tables.iter().enumerate() {
                 let label = label(keys.names.as_deref().unwrap_or_default(), index);
+                let at = input.source.line_of("site", index);
                 let site = Site {
                     flags: &SiteKeys::default(),
                     keys: keys.clone(),
                     config: input.config,
-                    place: &|_, key| format!("site {label}: {key}"),
+                    place: &|_, key| format!("{at}site {label}: {key}"),
                 };
-                sites.push(site.resolve(&sites)?);
+                let site = site.resolve(&sites)?;
+                if site.names.is_empty() && sites.iter().any(|other| other.names.is_empty()) {
+                    return Err(format!(
+                        "{at}site {label}: another site has no names either, and one answers for all other names: \
+                         give this one names = [\"example.org\"]"
+                    ));
+                }
+                sites.push(site);
             }
             Ok(sites)
         }
@@ -360,7 +371,7 @@ impl Site<'_> {
             (None, None, None) => Ok(CertificateSource::Listeners),
             (None, None, Some(Itself::OnDemand)) => Ok(CertificateSource::OnDemand),
             (None, None, Some(Itself::Auto)) => {
-                let at = (self.place)(false, "tls");
+                let at = (self.place)(self.flags.tls.is_some(), "tls");
                 names_for_auto(names).map_err(|problem| format!("{at}: {problem}"))?;
                 Ok(CertificateSource::Auto)
             }
@@ -369,7 +380,7 @@ impl Site<'_> {
             }
             (Some(_), Some(_), Some(_)) => Err(format!(
                 "{}: contradicts tls-cert: leave one of them out",
-                (self.place)(false, "tls")
+                (self.place)(self.flags.tls.is_some(), "tls")
             )),
             _ => Err(format!(
                 "{}: belongs together with tls-key: give both or neither",

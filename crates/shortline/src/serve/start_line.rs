@@ -1,4 +1,4 @@
-//! The line the server prints at its start: which files, at which rate and how that is known, in
+//! The line the server logs at its start: which sites and files, at which rate and how that is known, in
 //! which order, for whom.
 
 use shortline_link::device::Device;
@@ -8,6 +8,7 @@ use shortline_sched::Urgency;
 
 use super::root::Root;
 use super::settings::Settings;
+use super::sites::SiteSettings;
 
 /// The line.
 pub fn render(settings: &Settings) -> String {
@@ -24,14 +25,35 @@ pub fn render(settings: &Settings) -> String {
     line
 }
 
-/// The files, and the number of routes; of several sites only their number.
+/// The sites that the line names, at most.
+const SITES_MAX: usize = 4;
+
+/// The files and the number of routes of each site. Of many sites the first are named.
 fn what(settings: &Settings) -> String {
-    let routes: usize = settings.sites.iter().map(|site| site.routes.len()).sum();
-    let files = match settings.sites.as_slice() {
-        [only] => files(&only.root),
-        sites => format!("{} sites", sites.len()),
+    let sites = match settings.sites.as_slice() {
+        [only] if only.names.is_empty() => return of_site(only),
+        sites => sites,
     };
-    match routes {
+    let named = sites.iter().take(SITES_MAX);
+    let mut told: Vec<String> = named
+        .map(|site| match site.names.is_empty() {
+            true => format!("all other names ({})", of_site(site)),
+            false => format!("{} ({})", site.label(), of_site(site)),
+        })
+        .collect();
+    if let Some(more) = sites.len().checked_sub(SITES_MAX).filter(|more| *more > 0) {
+        told.push(format!("{more} more"));
+    }
+    let count = match sites.len() {
+        1 => "1 site".to_owned(),
+        count => format!("{count} sites"),
+    };
+    format!("{count}: {}", told.join(", "))
+}
+
+fn of_site(site: &SiteSettings) -> String {
+    let files = files(&site.root);
+    match site.routes.len() {
         0 => files,
         1 => format!("{files}, 1 route"),
         routes => format!("{files}, {routes} routes"),

@@ -10,6 +10,7 @@ use shortline_sim::results::PolicyResult;
 
 use shortline_command::CommandError;
 use shortline_command::output;
+use shortline_table::time;
 
 const WIDTH: u32 = 1280;
 const HEIGHT: u32 = 1200;
@@ -85,7 +86,8 @@ pub(super) fn draw(path: &Path, title: &str, results: &[PolicyResult]) -> Result
 fn draw_all(whole: &Panel<'_>, title: &str, results: &[PolicyResult]) -> Drawn {
     let names = results.iter().map(|result| result.policy.to_string());
     let names = drawing::styled(names.collect());
-    let panels = drawing::legend_below(&whole.titled(title, ("sans-serif", 22))?, &names, None)?
+    let title = format!("{title}: {}", means(results));
+    let panels = drawing::legend_below(&whole.titled(&title, ("sans-serif", 20))?, &names, None)?
         .split_evenly((3, 2));
     for (panel, about) in panels.iter().zip(&DRAWINGS) {
         let line = |((name, style), result): (&(String, ShapeStyle), &PolicyResult)| Line {
@@ -97,6 +99,14 @@ fn draw_all(whole: &Panel<'_>, title: &str, results: &[PolicyResult]) -> Drawn {
         drawing::chart(panel, &frame(about), &lines)?;
     }
     Ok(())
+}
+
+/// The result in a few words.
+fn means(results: &[PolicyResult]) -> String {
+    const NAMED_MAX: usize = 5;
+    let named = results.iter().take(NAMED_MAX);
+    let named = named.map(|result| format!("{} {}", result.policy, time(result.sojourn_mean)));
+    format!("mean {}", named.collect::<Vec<_>>().join(", "))
 }
 
 fn frame<'a>(about: &Drawing<'a>) -> Frame<'a> {

@@ -8,7 +8,6 @@ use shortline_sim::dist::Distribution;
 
 use super::Args;
 use shortline_command::CommandError;
-use shortline_command::output::note;
 
 /// Sizes by name, or those of a trace.
 #[derive(Clone, Debug)]
@@ -27,7 +26,7 @@ impl Sizes {
         let (sizes, left_out) =
             sizes_of_trace(path, &args.wire()).map_err(CommandError::failure)?;
         for line in &left_out {
-            note(line);
+            tracing::warn!("{line}");
         }
         Ok(sizes)
     }

@@ -17,6 +17,8 @@ mod client;
 mod command_line;
 mod console;
 mod first_contact;
+#[path = "../serve/frame.rs"]
+mod frame;
 mod gate;
 mod handover;
 mod http;

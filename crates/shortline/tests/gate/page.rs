@@ -1,7 +1,7 @@
 //! The live page in a real browser: it runs, shows what `/status` tells, and fits a phone.
 
 use crate::admin::gate;
-use crate::browser::{document, text_of};
+use crate::browser::{assert_fits_a_phone, document, text_of};
 use crate::client::get;
 use crate::postgres::Postgres;
 use crate::process::wait_for;
@@ -42,6 +42,12 @@ fn the_page_shows_what_the_gate_does() {
     for part in ["load-line", "queue-line", "class=\"limit\""] {
         assert!(document.contains(part), "no {part} in {document}");
     }
+    let long = format!(
+        "select 1 as {}",
+        "a_name_without_any_place_to_break".repeat(3)
+    );
+    assert!(postgres.psql(port, &[&long]).status.success());
+    assert_fits_a_phone(&server);
 }
 
 #[test]

@@ -3,7 +3,12 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use crate::client::get;
+use crate::frame::scroll_width;
 use crate::process::Server;
+
+/// The width of a phone's screen in pixels.
+const PHONE: u32 = 390;
 
 /// The live page's document after its script has run for some seconds of its own time.
 pub fn document(server: &Server) -> Option<String> {
@@ -46,4 +51,17 @@ pub fn text_of<'a>(document: &'a str, id: &str) -> &'a str {
     let (_, behind) = document.split_once(&format!("id=\"{id}\"")).unwrap();
     let (_, inside) = behind.split_once('>').unwrap();
     inside.split("</").next().unwrap()
+}
+
+/// The live page with what it shows now is not wider than a phone.
+pub fn assert_fits_a_phone(server: &Server) {
+    let text = |path: &str| String::from_utf8(get(server.admin.unwrap(), path).body).unwrap();
+    let answers = serde_json::json!({ "status": text("/status"), "history": text("/history") });
+    let answers = format!(
+        "const ANSWERS = {}; window.fetch = async (path) => ({{ ok: true, json: async () => JSON.parse(ANSWERS[path]) }});",
+        answers.to_string().replace('<', "\\u003c")
+    );
+    if let Some(width) = scroll_width(&text("/"), &answers, PHONE) {
+        assert_eq!(width, PHONE, "the page is wider than a phone");
+    }
 }

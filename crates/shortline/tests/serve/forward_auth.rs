@@ -291,7 +291,7 @@ fn what_decides_about_nothing_is_refused() {
             "forward-auth = { url = \"auth\" }",
             "`auth` is no URL of a server: write it like http://127.0.0.1:4180",
         ),
-        ("forward-auth = {}", "missing field `url`"),
+        ("forward-auth = {}", "`url` is missing"),
         (
             "forward-auth = { url = \"http://a/\", copy-headers = [\"x-user\"] }",
             "forward-auth.copy-headers: the site has no route",

@@ -67,7 +67,7 @@ fn what_contradicts_the_version_of_http_is_refused_in_a_line() {
         ),
         (
             "upstream = [\"h2c://app\"]",
-            "no host and port; give host:port",
+            "has no port: write h2c://app:9000",
         ),
     ] {
         let config = config(&site, lines);

@@ -19,6 +19,7 @@ mod external_account;
 mod failures;
 mod fastcgi;
 mod forward_auth;
+mod frame;
 mod gated_routes;
 mod grpc;
 mod guards;

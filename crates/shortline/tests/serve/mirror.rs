@@ -218,10 +218,10 @@ fn a_mirror_that_is_slow_or_away_harms_no_request() {
 fn what_cannot_be_copied_is_refused() {
     let site = Site::new();
     for (lines, expected) in [
-        ("upstream = [\"a:1\"]\nmirror = \"a\"", "give host:port"),
+        ("upstream = [\"a:1\"]\nmirror = \"a\"", "write a:9000"),
         (
             "upstream = [\"a:1\"]\nmirror = 7",
-            "expected an address such as",
+            "must be an address such as",
         ),
         (
             "upstream = [\"a:1\"]\nmirror = { url = \"b:1\", share = 2.0 }",

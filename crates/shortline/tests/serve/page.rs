@@ -1,6 +1,6 @@
 //! The live page in a real browser: it runs, and shows what `/status` tells.
 
-use crate::browser::{document, text_of};
+use crate::browser::{assert_fits_a_phone, document, text_of};
 use crate::client::{get, request};
 use crate::process::{Server, Site, wait_for};
 
@@ -68,6 +68,7 @@ fn the_page_shows_the_uplink_who_waits_and_what_failed() {
     ] {
         assert!(document.contains(part), "no {part} in {document}");
     }
+    assert_fits_a_phone(&server);
 }
 
 #[test]

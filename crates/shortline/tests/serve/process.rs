@@ -168,7 +168,8 @@ fn address_in(line: &str) -> SocketAddr {
 
 fn word_behind_on(line: &str) -> &str {
     let mut words = line.split_whitespace().skip_while(|word| *word != "on");
-    words.nth(1).unwrap()
+    // In a log of objects a quote ends it.
+    words.nth(1).unwrap().split('"').next().unwrap()
 }
 
 /// Polls until there is an answer.

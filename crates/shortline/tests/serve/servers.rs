@@ -25,7 +25,7 @@ fn what_cannot_be_is_refused_in_a_line() {
             "upstream = [{ url = \"b:1\", wieght = 1 }]",
             "unknown field `wieght`: did you mean `weight`?",
         ),
-        ("upstream = [{ url = \"b\" }]", "no host and port"),
+        ("upstream = [{ url = \"b\" }]", "has no port: write b:9000"),
         (
             "upstream = [{ url = \"b:1\", weight = 0 }]",
             "weight: 0 for all servers: give one at least a weight from 1 to 1000",

@@ -267,7 +267,7 @@ fn a_configuration_is_checked_without_being_served() {
     };
     let (code, said) = check(file);
     assert!(
-        code == 0 && said.starts_with("sound: files of "),
+        code == 0 && said.starts_with("sound: ") && said.contains("files of "),
         "{code}: {said}"
     );
     let (code, said) = check(&file.replace("root", "rooot"));
@@ -298,7 +298,7 @@ fn sites_that_contradict_each_other_are_refused_with_a_remedy() {
         ),
         (
             format!("[[site]]\n{root}[[site]]\n{root}"),
-            "two sites have no names",
+            "another site has no names either",
         ),
         (format!("[[site]]\nnames = []\n{root}"), "names: is empty"),
         (

@@ -125,7 +125,7 @@ fn by_browsers(set: &Figures<'_>) -> Vec<Drawing> {
         Drawing {
             id: format!("{}-{id}", set.database),
             caption: format!("{}: {what}", set.database),
-            lines: lines(set.doors(None), points),
+            lines: lines(set, set.doors(None), points),
             axes: [BROWSERS, y],
             shaded: Vec::new(),
         }
@@ -261,7 +261,7 @@ fn over_time(set: &Figures<'_>, load: Load) -> Vec<Drawing> {
     let plot = |id: &str, what: &str, y, of: &dyn Fn(&Outcome) -> Points| Drawing {
         id: format!("{}-{load}-{id}", set.database),
         caption: format!("{}, {load}: {what}", set.database),
-        lines: lines(set.doors(Some(load)), |door| {
+        lines: lines(set, set.doors(Some(load)), |door| {
             first(door).map_or_else(Vec::new, of)
         }),
         axes: [SECONDS, y],
@@ -321,36 +321,23 @@ fn response(run: &Outcome) -> Points {
     pieces.filter_map(point).collect()
 }
 
-/// A line for each door with data.
-fn lines(doors: impl IntoIterator<Item = Door>, points: impl Fn(Door) -> Points) -> Vec<Line> {
-    let mut place_free = PLACES.len();
-    let line = |door: Door| Line {
-        name: door.to_string(),
-        style: drawing::style(place_of(door, &mut place_free)),
-        points: points(door),
+/// A line for each door with data, in its colour in all plots of the database.
+fn lines(
+    set: &Figures<'_>,
+    doors: impl IntoIterator<Item = Door>,
+    points: impl Fn(Door) -> Points,
+) -> Vec<Line> {
+    let all = set.doors(None).into_iter();
+    let styled = drawing::styled(all.map(|door| door.to_string()).collect());
+    let line = |door: Door| {
+        let name = door.to_string();
+        let own = styled.iter().find(|(known, _)| *known == name);
+        Line {
+            style: own.map_or_else(drawing::style_of_reference, |(_, style)| *style),
+            points: points(door),
+            name,
+        }
     };
     let lines = doors.into_iter().map(line);
     lines.filter(|line| !line.points.is_empty()).collect()
-}
-
-/// The doors with a fixed colour in all plots.
-const PLACES: [Door; 9] = [
-    Door::None,
-    Door::FIFO,
-    Door::SJF,
-    Door::aging(1),
-    Door::aging(3),
-    Door::aging(5),
-    Door::FIFO_AUTO,
-    Door::SJF_AUTO,
-    Door::FIFO_OFFLINE,
-];
-
-/// The index of a door's colour: its fixed one, or the next free one in this plot.
-fn place_of(door: Door, place_free: &mut usize) -> usize {
-    let own = PLACES.iter().position(|place| *place == door);
-    own.unwrap_or_else(|| {
-        *place_free += 1;
-        *place_free - 1
-    })
 }

@@ -118,7 +118,7 @@ fn read(point: &Point, path: &Path, seed: u64) -> Result<Vec<Request>, LabError>
         requests.push(request);
     }
     for line in trace.passed_over().told() {
-        eprintln!("{}: {line}", path.display());
+        tracing::warn!("{}: {line}", path.display());
     }
     if requests.is_empty() {
         let seconds = point.seconds;

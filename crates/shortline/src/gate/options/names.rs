@@ -1,10 +1,11 @@
-//! The options whose values are words: TLS to the backend, policies, pools, formats of the log.
+//! The options whose values are words: TLS to the backend, policies, pools, formats of the log. Case does not matter.
 
-use serde::Deserialize;
+use std::str::FromStr;
+
+use clap::ValueEnum;
 
 /// Whether the backend is spoken to with TLS.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum UpstreamTlsMode {
     /// With TLS for clients that use it, if the backend has it; without TLS for the others. The
     /// certificate is not checked.
@@ -21,8 +22,7 @@ pub enum UpstreamTlsMode {
 }
 
 /// Who goes first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum PolicyName {
     /// In order of arrival.
     Fifo,
@@ -47,8 +47,7 @@ impl PolicyName {
 }
 
 /// How long connections are lent for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum PoolName {
     /// Each client has a connection of its own.
     Off,
@@ -58,13 +57,61 @@ pub enum PoolName {
     Transaction,
 }
 
+impl PoolName {
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Session => "session",
+            Self::Transaction => "transaction",
+        }
+    }
+}
+
 /// How the log is written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
     /// For people.
     #[default]
     Text,
     /// One JSON object per line.
     Json,
+}
+
+/// A word that is none of an option's.
+#[derive(Debug, thiserror::Error)]
+#[error("`{word}`: must be one of {names}")]
+pub struct WordError {
+    word: String,
+    names: String,
+}
+
+/// The same words in the file as on the command line.
+macro_rules! words {
+    ($($type:ident),*) => {
+        $(impl FromStr for $type {
+            type Err = WordError;
+
+            fn from_str(word: &str) -> Result<Self, WordError> {
+                read(word)
+            }
+        })*
+    };
+}
+
+words!(UpstreamTlsMode, PolicyName, PoolName, LogFormat);
+
+fn read<T: ValueEnum>(word: &str) -> Result<T, WordError> {
+    let values = || {
+        T::value_variants()
+            .iter()
+            .filter_map(ValueEnum::to_possible_value)
+    };
+    T::from_str(word, true).map_err(|_| WordError {
+        word: word.escape_debug().to_string(),
+        names: values()
+            .map(|value| value.get_name().to_owned())
+            .collect::<Vec<_>>()
+            .join(", "),
+    })
 }

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use shortline_gate::cluster::{ClusterConfig, SERVERS_MAX};
 use shortline_gate::pool::PoolMode;
-use shortline_gate::relay::Upstream;
+use shortline_gate::relay::{Upstream, UpstreamError};
 use shortline_sched::units::Span;
+use shortline_web::proxy::UpstreamAddress;
 
 use super::super::Kind;
 use super::super::options::GateOptions;
@@ -87,6 +88,28 @@ fn every(given: &Given<'_, GateOptions>) -> Result<Duration, String> {
             EVERY_MIN.as_millis()
         )),
     }
+}
+
+/// The addresses as they are used: a host alone is at the usual port.
+///
+/// # Errors
+/// One of them is none.
+pub fn completed(kind: Kind, upstream: &str) -> Result<String, UpstreamError> {
+    let Some(port) = kind.port_usual().filter(|_| !is_path(upstream)) else {
+        return Ok(as_http(upstream));
+    };
+    let read = |text: &str| Upstream::read(text.trim(), Some(port)).map(|one| one.to_string());
+    let servers: Result<Vec<String>, UpstreamError> = upstream.split(',').map(read).collect();
+    servers.map(|servers| servers.join(","))
+}
+
+/// The same of servers that speak HTTP. One that is none is refused where it is used.
+fn as_http(upstream: &str) -> String {
+    let read = |text: &str| match text.trim().parse::<UpstreamAddress>() {
+        Ok(address) => address.to_string(),
+        Err(_) => text.trim().to_owned(),
+    };
+    upstream.split(',').map(read).collect::<Vec<_>>().join(",")
 }
 
 /// A path of a socket may have a comma.

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 use shortline_daemon::admin::HostName;
-use shortline_daemon::keys::some_from_text;
+use shortline_daemon::keys::{one_or_more, some_from_text};
 use shortline_daemon::log_line::LineFormat;
 use shortline_daemon::otlp::{Collector, Share};
 use shortline_daemon::overlay;
-use shortline_daemon::sockets::Address;
+use shortline_daemon::sockets::AdminAddress;
 
 /// `[admin]`: metrics and status.
 #[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args, Deserialize)]
@@ -22,7 +22,7 @@ pub struct AdminOptions {
     /// The server warns of an address that strangers may reach.
     #[arg(long = "admin", value_name = "ADDR")]
     #[serde(deserialize_with = "some_from_text")]
-    pub address: Option<Address>,
+    pub address: Option<AdminAddress>,
     /// The most open connections to the admin address [default: 64]
     #[arg(
         id = "admin_connections_max",
@@ -36,6 +36,7 @@ pub struct AdminOptions {
     /// Requests for another name get 421, because a page of any site can have its own name lead to
     /// 127.0.0.1 (DNS rebinding).
     #[arg(id = "admin_host", long = "admin-host", value_name = "NAME")]
+    #[serde(deserialize_with = "one_or_more")]
     pub host: Option<Vec<HostName>>,
 }
 

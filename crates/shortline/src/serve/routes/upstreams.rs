@@ -8,6 +8,7 @@ use std::str::FromStr;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
+use shortline_daemon::keys::any_number;
 use shortline_web::proxy::{BackendOptions, KeyOf, UpstreamAddress};
 use shortline_web::proxy_header::Version;
 
@@ -122,7 +123,7 @@ impl Table {
 
 impl<'de> Deserialize<'de> for Upstreams {
     fn deserialize<D: Deserializer<'de>>(source: D) -> Result<Self, D::Error> {
-        let servers = Vec::<Entry>::deserialize(source)?;
+        let servers: Vec<Entry> = any_number(source)?;
         Self::new(servers.into_iter().map(|entry| entry.0).collect()).map_err(de::Error::custom)
     }
 }
@@ -273,9 +274,9 @@ mod tests {
     fn what_is_no_server_is_refused_with_a_remedy() {
         for (text, expected) in [
             (r#"[]"#, "give one at least"),
-            (r#"[7]"#, "expected an address such as"),
-            (r#"[{ weight = 1 }]"#, "missing field `url`"),
-            (r#"[{ url = "a" }]"#, "give host:port"),
+            (r#"[7]"#, "must be an address such as"),
+            (r#"[{ weight = 1 }]"#, "`url` is missing"),
+            (r#"[{ url = "a" }]"#, "write a:9000"),
             (r#"[{ url = "a:1", wieght = 1 }]"#, "unknown field `wieght`"),
             (
                 r#"[{ url = "a:1", weight = 1001 }]"#,
@@ -288,7 +289,7 @@ mod tests {
             (r#"[{ url = "a:1", id = "a;b" }]"#, "id: `a;b`"),
             (
                 r#"[{ url = "a:1", send-proxy = true }]"#,
-                "expected a string",
+                "must be a text in quotes",
             ),
             (
                 r#"[{ url = "a:1", send-proxy = "2" }]"#,

@@ -24,11 +24,26 @@ impl FromStr for RoutePath {
         let plain = text
             .parse::<PathAndQuery>()
             .is_ok_and(|path| path.path() == text);
+        if text.contains('*') {
+            return Err(ValueError::Wildcard(
+                text.to_owned(),
+                below(text).to_owned(),
+            ));
+        }
         if text.starts_with('/') && plain {
             Ok(Self(text.to_owned()))
         } else {
             Err(ValueError::Path(text.to_owned()))
         }
+    }
+}
+
+/// The path before a wildcard, without its slash.
+fn below(text: &str) -> &str {
+    let before = text.split('*').next().unwrap_or_default();
+    match before.trim_end_matches('/') {
+        "" => "/",
+        path => path,
     }
 }
 
@@ -152,6 +167,11 @@ pub enum ValueError {
         "`{0}` is not a path: give one that starts with a slash and has no ? or #, such as /api"
     )]
     Path(String),
+    /// A path with a wildcard.
+    #[error(
+        "`{0}`: a route is for its path and all below it, and a * would stand for itself: write {1}"
+    )]
+    Wildcard(String, String),
     /// Not a path to request.
     #[error("`{0}` is not a path with or without a query: give one such as /health")]
     HealthPath(String),

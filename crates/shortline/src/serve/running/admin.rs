@@ -36,7 +36,7 @@ impl Running {
         wanted: &AdminOptions,
         there: Option<AdminSocket>,
     ) -> Result<Option<AdminSocket>, CommandError> {
-        let wanted = wanted.address.as_ref();
+        let wanted = wanted.address.as_ref().map(|address| &address.0);
         wanted
             .map(|wanted| AdminSocket::open(wanted, there))
             .transpose()

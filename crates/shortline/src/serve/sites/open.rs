@@ -281,11 +281,34 @@ impl Folders {
         if let Some((_, files)) = open.iter().find(|(known, _)| known == options) {
             return Ok(files.clone());
         }
-        let files =
-            Files::open(folder, options.clone(), &self.cache).map_err(|error| error.to_string())?;
+        let files = Files::open(folder, options.clone(), &self.cache)
+            .map_err(|error| meant_by(folder).unwrap_or_else(|| error.to_string()))?;
         open.push((options.clone(), files.clone()));
         Ok(files)
     }
+}
+
+/// What somebody meant by a root that is no folder.
+fn meant_by(root: &Path) -> Option<String> {
+    let named = root.display();
+    let text = root.to_string_lossy();
+    if text.contains("://") {
+        return Some(format!(
+            "site root {named}: is a URL: a server behind this one is `upstream` of a [[route]] in the file that \
+             --config names"
+        ));
+    }
+    if !root.is_file() {
+        return None;
+    }
+    Some(
+        match root.extension().is_some_and(|ending| ending == "toml") {
+            true => format!(
+                "site root {named}: is a file: a configuration is named by --config {named}"
+            ),
+            false => format!("site root {named}: is a file: give its folder"),
+        },
+    )
 }
 
 /// Reads each certificate of a site once.

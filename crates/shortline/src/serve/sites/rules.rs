@@ -10,7 +10,7 @@ use std::num::NonZeroU32;
 use http::StatusCode;
 use http::header::{CACHE_CONTROL, CONTENT_ENCODING};
 use serde::Deserialize;
-use shortline_daemon::keys::{all_from_text, some_from_text};
+use shortline_daemon::keys::{all_from_text, any_number, some_from_text};
 use shortline_sched::Network;
 use shortline_sched::units::{Rate, Size};
 use shortline_tls::names::Pattern;
@@ -76,6 +76,7 @@ pub struct RuleKeys {
 struct ChangeKeys {
     set: BTreeMap<Field, Value>,
     add: BTreeMap<Field, Value>,
+    #[serde(deserialize_with = "any_number")]
     remove: Vec<Field>,
 }
 

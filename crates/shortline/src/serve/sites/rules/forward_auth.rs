@@ -8,7 +8,7 @@ use http::header::{ACCEPT, AUTHORIZATION, COOKIE, HeaderName, HeaderValue, USER_
 use http::uri::{PathAndQuery, Scheme};
 use http::{Uri, uri::Authority};
 use serde::{Deserialize, Deserializer};
-use shortline_daemon::keys::from_text;
+use shortline_daemon::keys::{any_number, from_text, one_or_more};
 use shortline_sched::units::{Size, Span};
 use shortline_web::proxy::{UpstreamAddress, UpstreamOptions};
 use shortline_web::rules::forward_auth::{ForwardAuth, ForwardAuthOptions};
@@ -32,8 +32,9 @@ const ANSWER_BYTES_MAX: usize = 64 << 10;
 pub struct ForwardAuthKeys {
     url: ServerUrl,
     ca: Option<PathBuf>,
+    #[serde(default, deserialize_with = "one_or_more")]
     send_headers: Option<Vec<Field>>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "any_number")]
     copy_headers: Vec<Field>,
     #[serde(default)]
     copy_cookies: Vec<CookieName>,

@@ -187,7 +187,8 @@ fn a_bad_line_of_a_log_costs_that_line_and_not_the_run() {
     assert!(table.contains("2 requests"), "{table}");
     let bad = "standard input: 2 lines could not be read; the first: line 2: time \
                `32/Jul/1995:00:00:01 -0400`: want [day/Mon/year:hour:minute:second +hhmm]";
-    assert_eq!(told.lines().next(), Some(bad));
+    // Before it stand the time and the level.
+    assert!(told.lines().next().unwrap().ends_with(bad), "{told}");
     // A line of any length is one.
     let long = format!("0,/{},1\n0,/b,1\nNaN,/c,1\n", "a".repeat(100_000));
     let (table, told) = printed(&piped("sim --trace - --rate 10mbit", long.as_bytes()));
@@ -203,7 +204,7 @@ fn what_a_log_drops_is_counted_by_kind() {
     let (_, told) = printed(&piped("sim --trace - --rate 10mbit", LOG.as_bytes()));
     let kinds = "standard input: 5 lines left out that are no GET answered 200: 2 HEAD, 1 not \
                  modified (304), 1 errors 4xx, 1 errors 5xx";
-    assert_eq!(told.lines().nth(1), Some(kinds));
+    assert!(told.lines().nth(1).unwrap().ends_with(kinds), "{told}");
     assert_eq!(told.lines().count(), 2, "{told}");
 }
 

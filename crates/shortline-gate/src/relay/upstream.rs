@@ -206,7 +206,8 @@ fn refusal(text: &str) -> UpstreamError {
     if text.starts_with('/') {
         return UpstreamError::Path(shown);
     }
-    if text.parse::<Ipv6Addr>().is_ok() || text.matches(':').count() > 2 {
+    let is_url = text.contains("://");
+    if text.parse::<Ipv6Addr>().is_ok() || !is_url && text.matches(':').count() > 2 {
         return UpstreamError::Brackets(shown);
     }
     let of_url = text.split_once("://").map(|(_, rest)| {

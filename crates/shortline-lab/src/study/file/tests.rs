@@ -188,11 +188,7 @@ fn what_is_no_toml_or_no_key_is_told_with_its_line() {
         "5: setup.tls: ",
         "expected a boolean",
     );
-    assert_refused(
-        &format!("{GOOD}rate = 10\n"),
-        "5: setup.rate: ",
-        "expected a string",
-    );
+    assert_refused(&format!("{GOOD}rate = 10\n"), "5: setup.rate: ", "10mbit");
     assert_refused(
         "[setup]\ntime = \"1s\"\nschedule = \"1\"\n",
         "1: ",

@@ -12,7 +12,7 @@ use shortline_base::port::free_port;
 use shortline_bookstore::Kind;
 use shortline_bookstore::bed::{Bed, Sizing};
 
-use crate::{gain, text, write};
+use crate::{gain, json, text, write};
 
 /// What is asked of each: types by name, and how often.
 const ASKED: [(&str, u64); 2] = [
@@ -37,18 +37,6 @@ fn run(command: &mut Command) -> String {
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{command:?}: {error}");
     text(output.stdout)
-}
-
-fn json(words: &[&str]) -> Value {
-    let output = gain(words);
-    let (told, error) = (text(output.stdout), text(output.stderr));
-    assert_eq!(
-        (output.status.code(), error.as_str()),
-        (Some(0), ""),
-        "{told}"
-    );
-    let all: Value = serde_json::from_str(&told).unwrap();
-    all["results"][0].clone()
 }
 
 /// The statements of these types in the busiest hour are as many as were asked, unless the clock struck between them.

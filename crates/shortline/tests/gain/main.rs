@@ -20,6 +20,19 @@ fn text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap()
 }
 
+/// The first result of a `gain --json` that complains of nothing.
+fn json(words: &[&str]) -> serde_json::Value {
+    let output = gain(words);
+    let (told, error) = (text(output.stdout), text(output.stderr));
+    assert_eq!(
+        (output.status.code(), error.as_str()),
+        (Some(0), ""),
+        "{told}"
+    );
+    let all: serde_json::Value = serde_json::from_str(&told).unwrap();
+    all["results"][0].clone()
+}
+
 /// A download of 100 seconds of a link of 800 kbit/s, a page a second meanwhile, and an hour with nothing but pages.
 fn log() -> String {
     let mut log = String::new();
@@ -109,15 +122,7 @@ fn rotated_packed_and_torn_logs_count_as_far_as_they_can_be_read() {
         "garbage.log",
         &[b"\xff\x00\x80 no log\n".as_slice(), second.as_bytes()].concat(),
     );
-    let output = gain(&["--json", &garbage, &packed, &cut]);
-    let (told, error) = (text(output.stdout), text(output.stderr));
-    assert_eq!(
-        (output.status.code(), error.as_str()),
-        (Some(0), ""),
-        "{told}"
-    );
-    let told: serde_json::Value = serde_json::from_str(&told).unwrap();
-    let result = &told["results"][0];
+    let result = json(&["--json", &garbage, &packed, &cut]);
     let notes = result["notes"].to_string();
     // The line that was cut in two is read in neither half.
     assert!(
@@ -290,15 +295,7 @@ fn a_databases_log_counts_as_far_as_it_can_be_read() {
     ]
     .concat();
     let mixed = write(folder.path(), "mixed.log", &mixed);
-    let output = gain(&["--json", "--processors", "2", &mixed, &cut]);
-    let (told, error) = (text(output.stdout), text(output.stderr));
-    assert_eq!(
-        (output.status.code(), error.as_str()),
-        (Some(0), ""),
-        "{told}"
-    );
-    let told: serde_json::Value = serde_json::from_str(&told).unwrap();
-    let result = &told["results"][0];
+    let result = json(&["--json", "--processors", "2", &mixed, &cut]);
     let notes = result["notes"].to_string();
     assert!(
         notes.contains("mixed.log: 1 line could not be read; the first: line 1"),

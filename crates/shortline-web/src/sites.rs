@@ -124,6 +124,26 @@ impl SiteNumber {
     }
 }
 
+impl Site {
+    /// A site without names, rules or limits, with what the listeners have for it.
+    pub fn plain(files: Option<Files>, routes: Routes) -> Self {
+        Self {
+            names: Vec::new(),
+            files,
+            routes,
+            rules: Rules::default(),
+            pages: Pages::default(),
+            compress: Compress::default(),
+            limits: SiteLimits::default(),
+            certificate: SiteCertificate::Listeners,
+            client_auth: None,
+            https_port: None,
+            plain_until_certificate: false,
+            transport_security: None,
+        }
+    }
+}
+
 impl Sites {
     /// The sites in any order.
     ///
@@ -152,22 +172,8 @@ impl Sites {
 
     /// One site that answers for all names.
     pub fn one(files: Option<Files>, routes: Routes) -> Self {
-        let site = Site {
-            names: Vec::new(),
-            files,
-            routes,
-            rules: Rules::default(),
-            pages: Pages::default(),
-            compress: Compress::default(),
-            limits: SiteLimits::default(),
-            certificate: SiteCertificate::Listeners,
-            client_auth: None,
-            https_port: None,
-            plain_until_certificate: false,
-            transport_security: None,
-        };
         Self {
-            all: vec![site],
+            all: vec![Site::plain(files, routes)],
             default: Some(0),
             ..Self::default()
         }

@@ -14,8 +14,8 @@ use shortline_web::proxy::{RetryLimit, UpstreamAddress, UpstreamOptions};
 use shortline_web::response_cache::{ResponseCache, ResponseCacheOptions};
 use shortline_web::rules::pages::{Errors, Page, Pages};
 use shortline_web::rules::{Changes, Rule, Rules};
-use shortline_web::sites::{Site, SiteCertificate, Sites};
-use shortline_web::{Clients, Limits, Settings, SiteLimits};
+use shortline_web::sites::{Site, Sites};
+use shortline_web::{Clients, Limits, Settings};
 
 use crate::backend;
 use crate::content::Content;
@@ -184,17 +184,8 @@ fn site(names: &[&str], files: Files, routes: Routes) -> Site {
     let names: Result<Vec<_>, _> = names.collect();
     Site {
         names: names.expect("they are names"),
-        files: Some(files),
-        routes,
-        rules: Rules::default(),
-        pages: Pages::default(),
         compress: Compress::ALL,
-        limits: SiteLimits::default(),
-        certificate: SiteCertificate::Listeners,
-        client_auth: None,
-        https_port: None,
-        plain_until_certificate: false,
-        transport_security: None,
+        ..Site::plain(Some(files), routes)
     }
 }
 

@@ -68,6 +68,7 @@ const NOT_IN_HTTP_3: [HeaderName; 5] = [
 ];
 
 type StreamTask = Pin<Box<dyn Future<Output = ()> + Send>>;
+type Http3 = h3::server::Connection<Quic, Bytes>;
 type Resolver = RequestResolver<Quic, Bytes>;
 type Sender = RequestStream<SendStream, Bytes>;
 
@@ -137,9 +138,7 @@ async fn serve(connection: Arc<Connection>, quic: quinn::Connection, wire: Arc<W
             }
             Next::Goodbye => {
                 said_goodbye = true;
-                // The client may send requests from the one after the last again. If it takes not even this, the end
-                // of the connection tells it.
-                let _ = http3.shutdown(1).now_or_never();
+                say_goodbye(&connection, &carrier, &mut http3, &mut streams).await;
             }
             Next::Finished => return all_arrived(&connection, &carrier).await,
             Next::Ended => return,
@@ -151,6 +150,29 @@ async fn serve(connection: Arc<Connection>, quic: quinn::Connection, wire: Arc<W
             }
         }
     }
+}
+
+/// Tells the client that it may send requests from the one after the last again. Responses go on meanwhile, and requests wait.
+/// It is written to its end: a frame that is left half written would hold back all responses of the connection. If the client takes not
+/// even this, the end of the connection tells it.
+async fn say_goodbye(
+    connection: &Connection,
+    carrier: &Carrier,
+    http3: &mut Http3,
+    streams: &mut FuturesUnordered<StreamTask>,
+) {
+    let mut saying = pin!(http3.shutdown(1));
+    poll_fn(|context| {
+        while let Poll::Ready(Some(())) = Pin::new(&mut *streams).poll_next(context) {}
+        // What went wrong is told to who accepts.
+        let is_said = saying.as_mut().poll(context).is_ready();
+        let must_end = connection.watch.order(context) == Order::Close;
+        match is_said || must_end || carrier.answers() == 0 {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        }
+    })
+    .await;
 }
 
 /// Waits until the client has everything: QUIC drops what is under way when a connection is closed.

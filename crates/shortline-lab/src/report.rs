@@ -21,6 +21,7 @@ pub mod results_page;
 mod series;
 pub mod shop;
 pub mod table;
+pub mod versus;
 mod waiting;
 
 use shortline_plot::PlotError;

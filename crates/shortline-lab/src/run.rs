@@ -17,6 +17,7 @@ pub mod pass;
 mod study;
 mod throughput;
 mod uplink;
+mod versus;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -34,6 +34,7 @@ pub mod shop;
 pub mod standing;
 pub mod stats;
 pub mod verdict;
+pub mod versus;
 
 pub use error::KeptError;
 pub use file::StudyError;

@@ -75,6 +75,7 @@ const SERVERS: &[(&str, usize)] = &[
     ("kernel-bands", 9),
     ("pgbouncer", 10),
     ("caddy", 12),
+    ("h2o", 11),
     ("haproxy", 13),
     ("gradient", 14),
     ("envoy", 15),

@@ -10,11 +10,19 @@ use thiserror::Error;
 pub enum TestbedError {
     /// No server of that name.
     #[error(
-        "unknown server `{0}`: want nginx, nginx-QUEUE (fq_codel, fq, cake, cake-hosts), apache, off, \
+        "unknown server `{0}`: want nginx, nginx-QUEUE (fq_codel, fq, cake, cake-hosts), apache, h2o, caddy, off, \
             slots, slots-POLICY, writers-POLICY, kernel-POLICY, kernel-mixed-POLICY, POLICY-aging-X, or \
             a POLICY ({1}) for ours paced"
     )]
     UnknownServer(String, String),
+    /// Servers and clients have a processor each.
+    #[error(
+        "this takes two processors, one for the server and one for its clients, and there is one"
+    )]
+    OneProcessor,
+    /// A proxy that is to serve files.
+    #[error("{0} has no files: want a backend")]
+    NoFiles(String),
     /// No queue of that name.
     #[error("unknown server `{0}`: behind nginx- want fq_codel, fq, cake or cake-hosts")]
     UnknownQueue(String),

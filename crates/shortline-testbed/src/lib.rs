@@ -9,7 +9,7 @@
 //! | [`wan`] | emulated networks between the uplink and the clients |
 //! | [`guest`] | a Linux kernel that runs as a process, in real or virtual time |
 //! | [`process`], [`command`], [`proc_fs`] | processes, small tools, and what `/proc` says of them |
-//! | [`server`] | the servers: ours, nginx, Apache |
+//! | [`server`] | the servers: ours, and others |
 //! | [`generator`] | the load generator, as one process or several |
 //! | [`attacker`], [`idle_client`] | other clients: one that attacks, one that idles |
 //! | [`instruments`] | what happens inside the server's machine over time |
@@ -36,5 +36,5 @@ mod tls;
 pub mod wan;
 
 pub use error::TestbedError;
-pub use place::Place;
+pub use place::{Place, two_processors};
 pub use testbed::Testbed;

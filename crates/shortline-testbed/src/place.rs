@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::command;
+use rustix::thread::{CpuSet, sched_getaffinity};
+
+use crate::{TestbedError, command};
 
 /// Where a process runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,6 +14,8 @@ pub enum Place {
     Here,
     /// In the network namespace of that name.
     Namespace(String),
+    /// Here, on the processor of that number alone. A server then has one worker.
+    Processor(u32),
 }
 
 impl Place {
@@ -25,6 +29,27 @@ impl Place {
                 command.args(["netns", "exec", name]).arg(program);
                 command
             }
+            Self::Processor(number) => {
+                let mut command = command::installed("taskset");
+                command
+                    .args(["--cpu-list", &number.to_string()])
+                    .arg(program);
+                command
+            }
         }
+    }
+}
+
+/// Two processors that this process may run on: one for a server, one for its clients.
+///
+/// # Errors
+/// There are not two.
+pub fn two_processors() -> Result<(u32, u32), TestbedError> {
+    let allowed = sched_getaffinity(None).map_err(TestbedError::refused)?;
+    let mut numbers = (0..CpuSet::MAX_CPU).filter(|number| allowed.is_set(*number));
+    let mut next = || numbers.next().and_then(|number| u32::try_from(number).ok());
+    match (next(), next()) {
+        (Some(one), Some(other)) => Ok((one, other)),
+        _ => Err(TestbedError::OneProcessor),
     }
 }

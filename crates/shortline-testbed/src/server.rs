@@ -1,11 +1,10 @@
-//! The servers that are compared, each started as a process: ours in its modes, nginx, Apache. The
+//! The servers that are compared, each started as a process: ours in its modes, and others. The
 //! configurations of the others are in `peers/`, tuned as their documentation recommends.
 
 use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Resource, getrlimit};
 use serde::{Deserialize, Serialize};
 use shortline_sched::Policy;
 use shortline_sched::units::Rate;
@@ -13,9 +12,10 @@ use shortline_sched::units::Rate;
 use crate::place::Place;
 use crate::process::Process;
 use crate::testbed::Testbed;
-use crate::{TestbedError, command, proc_fs};
+use crate::{TestbedError, proc_fs};
 
 mod name;
+mod peer;
 mod source;
 
 pub use name::{OursMode, Server};
@@ -25,9 +25,6 @@ pub use source::Source;
 const START_MAX: Duration = Duration::from_secs(10);
 /// Connections that a server is set up for. An overload of W1 has a few thousand.
 const CONNECTIONS: u64 = 16_000;
-
-/// Apache's processes, which share a given number of workers. 350 workers are 50 each.
-const CHILDREN: u32 = 7;
 
 /// The protocol that the server must speak.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,7 +75,7 @@ pub struct ServerSetup {
     pub workers: Option<u32>,
     /// The number of writers (paper 001's server only).
     pub writers: Option<u32>,
-    /// Where it has its responses from (ours only).
+    /// Where it has its responses from. Others than ours have files, or a backend.
     pub source: Source,
 }
 
@@ -109,7 +106,7 @@ impl Running {
         Ok(running)
     }
 
-    /// Its process id; nginx's and Apache's workers are its children.
+    /// Its process id; the workers of some are its children.
     pub fn pid(&self) -> i32 {
         self.process.pid()
     }
@@ -151,8 +148,7 @@ impl Running {
 pub fn version(testbed: &Testbed, server: Server) -> Result<String, TestbedError> {
     let (program, argument) = match server {
         Server::Ours(_) => (testbed.program().to_owned(), "--version"),
-        Server::Nginx | Server::NginxBehind(_) => (nginx()?, "-v"),
-        Server::Apache => (apache()?, "-v"),
+        other => peer::program(other)?,
     };
     let output = std::process::Command::new(&program).arg(argument).output();
     let output = output.map_err(TestbedError::file(&program))?;
@@ -166,45 +162,27 @@ pub fn version(testbed: &Testbed, server: Server) -> Result<String, TestbedError
         .to_owned())
 }
 
-fn nginx() -> Result<PathBuf, TestbedError> {
-    command::find("nginx", "nginx-light")
-}
-
-fn apache() -> Result<PathBuf, TestbedError> {
-    command::find("apache2", "apache2")
-}
-
 fn command_line(
     testbed: &Testbed,
     server: Server,
     setup: &ServerSetup,
 ) -> Result<(PathBuf, Vec<String>), TestbedError> {
-    let words = |words: &[&str]| words.iter().map(ToString::to_string).collect();
-    let scratch = testbed.scratch().display().to_string();
-    let configuration = |name: &str, text: String| {
-        let path = testbed.scratch().join(name);
-        fs::write(&path, text).map_err(TestbedError::file(&path))?;
-        Ok::<_, TestbedError>(path.display().to_string())
+    let Server::Ours(mode) = server else {
+        return peer::command_line(testbed, server, setup);
     };
-    match server {
-        Server::Ours(mode) => {
-            let mut arguments = our_arguments(testbed, mode, setup);
-            if let Some(text) = setup.source.configuration(&setup.address, &setup.root) {
-                let name = format!("shortline-{}.toml", setup.port);
-                arguments.extend(["--config".into(), configuration(&name, text)?]);
-            }
-            Ok((testbed.program().to_owned(), arguments))
-        }
-        Server::Nginx | Server::NginxBehind(_) => {
-            let conf = format!("nginx-{}.conf", setup.port);
-            let conf = configuration(&conf, nginx_configuration(&scratch, setup))?;
-            Ok((nginx()?, words(&["-p", &scratch, "-c", &conf])))
-        }
-        Server::Apache => {
-            let conf = configuration("apache.conf", apache_configuration(&scratch, setup))?;
-            Ok((apache()?, words(&["-f", &conf, "-DFOREGROUND"])))
-        }
+    let mut arguments = our_arguments(testbed, mode, setup);
+    if let Some(text) = setup.source.configuration(&setup.address, &setup.root) {
+        let name = format!("shortline-{}.toml", setup.port);
+        arguments.extend(["--config".into(), written(testbed, &name, &text)?]);
     }
+    Ok((testbed.program().to_owned(), arguments))
+}
+
+/// Writes a configuration, and returns its path.
+fn written(testbed: &Testbed, name: &str, text: &str) -> Result<String, TestbedError> {
+    let path = testbed.scratch().join(name);
+    fs::write(&path, text).map_err(TestbedError::file(&path))?;
+    Ok(path.display().to_string())
 }
 
 fn our_arguments(testbed: &Testbed, mode: OursMode, setup: &ServerSetup) -> Vec<String> {
@@ -276,110 +254,6 @@ fn our_arguments(testbed: &Testbed, mode: OursMode, setup: &ServerSetup) -> Vec<
     arguments
 }
 
-fn nginx_configuration(scratch: &str, setup: &ServerSetup) -> String {
-    let Speech { tls, http2, .. } = setup.speech;
-    let options = format!(
-        "{}{}",
-        if tls { " ssl" } else { "" },
-        if http2 { " http2" } else { "" }
-    );
-    let tls = if tls {
-        include_str!("../peers/nginx-tls.conf")
-    } else {
-        ""
-    };
-    fill_in(
-        include_str!("../peers/nginx.conf"),
-        scratch,
-        setup,
-        &[
-            ("@TLS@", tls),
-            ("@LISTEN_OPTIONS@", &options),
-            ("@USER@", user_of_nginx()),
-            ("@NOFILE@", &open_files_max().to_string()),
-            (
-                "@CONNECTIONS@",
-                &CONNECTIONS.min(open_files_max() * 9 / 10).to_string(),
-            ),
-        ],
-    )
-}
-
-/// Whom nginx's workers run as. In a user namespace that a user has made there is only its root, who is that user outside.
-fn user_of_nginx() -> &'static str {
-    let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
-    let last = map.split_whitespace().next_back();
-    match last {
-        Some("1") => "root root",
-        _ => "nobody nogroup",
-    }
-}
-
-fn apache_configuration(scratch: &str, setup: &ServerSetup) -> String {
-    let Speech { tls, http2, .. } = setup.speech;
-    let mut modules = String::new();
-    let mut load = |name: &str| {
-        modules += &format!("LoadModule {name}_module @MODULES@/mod_{name}.so\n");
-    };
-    if tls {
-        load("socache_shmcb");
-        load("ssl");
-    }
-    if http2 {
-        load("http2");
-    }
-    // All children have the same number of threads.
-    let (children, per_child, async_factor) = match setup.workers {
-        Some(workers) => (CHILDREN, workers.div_ceil(CHILDREN), "0.1"),
-        None => (32, 64, "16"),
-    };
-    let protocols = match (tls, http2) {
-        (_, false) => "",
-        (true, true) => "Protocols h2 http/1.1",
-        (false, true) => "Protocols h2c http/1.1",
-    };
-    let tls = if tls {
-        include_str!("../peers/apache-tls.conf")
-    } else {
-        ""
-    };
-    fill_in(
-        include_str!("../peers/apache.conf"),
-        scratch,
-        setup,
-        &[
-            ("@PROTOCOL_MODULES@", &modules),
-            ("@WORKERS@", &(children * per_child).to_string()),
-            ("@PER_CHILD@", &per_child.to_string()),
-            ("@ASYNC_FACTOR@", async_factor),
-            ("@PROTOCOLS@", protocols),
-            ("@TLS@", tls),
-            ("@MODULES@", "/usr/lib/apache2/modules"),
-        ],
-    )
-}
-
-/// Fills a template. The special values go first, because they may contain placeholders themselves.
-fn fill_in(template: &str, scratch: &str, setup: &ServerSetup, special: &[(&str, &str)]) -> String {
-    let root = setup.root.display().to_string();
-    let port = setup.port.to_string();
-    let general = [
-        ("@SCRATCH@", scratch),
-        ("@ROOT@", &root),
-        ("@ADDRESS@", &setup.address),
-        ("@PORT@", &port),
-    ];
-    let places = special.iter().chain(&general);
-    places.fold(template.to_owned(), |text, (place, value)| {
-        text.replace(place, value)
-    })
-}
-
-/// The hard limit of open files, to which servers raise their limits.
-fn open_files_max() -> u64 {
-    getrlimit(Resource::Nofile).maximum.unwrap_or(1 << 20)
-}
-
 /// Makes the certificate that all servers use over TLS.
 ///
 /// # Errors
@@ -404,47 +278,4 @@ fn certificate(testbed: &Testbed, ending: &str) -> PathBuf {
 /// The certificate as a file, for clients to trust.
 pub fn certificate_file(testbed: &Testbed) -> PathBuf {
     certificate(testbed, "crt")
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-
-    fn setup(speech: Speech) -> ServerSetup {
-        ServerSetup {
-            place: Place::Here,
-            address: "127.0.0.1".into(),
-            port: 8080,
-            root: "/srv/www".into(),
-            rate: None,
-            speech,
-            uplink_loopback: false,
-            admin_port: None,
-            workers: None,
-            writers: None,
-            source: Source::Files,
-        }
-    }
-
-    #[test]
-    fn every_place_of_the_templates_is_filled_in() {
-        for (tls, http2) in [(false, false), (false, true), (true, false), (true, true)] {
-            let setup = setup(Speech {
-                tls,
-                http2,
-                http3: false,
-            });
-            for text in [
-                nginx_configuration("/tmp/x", &setup),
-                apache_configuration("/tmp/x", &setup),
-            ] {
-                let settings = text
-                    .lines()
-                    .filter(|line| !line.trim_start().starts_with('#'));
-                let left: Vec<&str> = settings.filter(|line| line.contains('@')).collect();
-                assert_eq!(left, Vec::<&str>::new());
-            }
-        }
-    }
 }

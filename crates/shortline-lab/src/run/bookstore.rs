@@ -109,7 +109,7 @@ fn run(testbed: &Testbed, trial: &Trial) -> Result<(), LabError> {
                     locking: trial.design.locking,
                     factor: stage.factor,
                     phase_interactions: stage.phase_interactions,
-                    open_connections: stage.open_connections,
+                    warm_connections: stage.warm_connections,
                 },
                 statements: trial.design.statements,
                 capacity_per_s: outcome::capacity_per_s(&kept, database, run.load, run.seed),

@@ -60,6 +60,7 @@ impl Kind {
             Self::Uplink(design) => design,
             Self::Adversary(surface) => surface,
             Self::Throughput => &Throughput,
+            Self::Versus(versus) => versus,
             Self::Memory => &Memory,
             Self::Bookstore(design) => design,
             Self::Application(design) => design,

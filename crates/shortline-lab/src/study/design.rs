@@ -5,6 +5,7 @@ use super::application::Design as ApplicationDesign;
 use super::claim::Figure;
 use super::point::Point;
 use super::shop::design::Design as ShopDesign;
+use super::versus::Versus;
 
 /// What a bed needs if points differ in TCP's first timeout.
 const SETTABLE_RTO: &str =
@@ -30,6 +31,8 @@ pub enum Kind {
     Adversary(adversary::Surface),
     /// Work per second of the server's processor time, without a bottleneck.
     Throughput,
+    /// The same beside other servers.
+    Versus(Versus),
     /// Resident memory with idle connections.
     Memory,
     /// The bookstore before a database, with and without a gate between.

@@ -36,6 +36,7 @@ use self::keys::{KindName, StudyKeys};
 pub use self::names::Traces;
 use self::names::is_name;
 use crate::study::design::{Design, Experiment, Kind};
+use crate::study::versus::{ROWS, Row, Versus};
 use shortline_testbed::server::Server;
 
 /// The largest file that is read.
@@ -120,7 +121,11 @@ pub fn parse(
             });
             (figures, Kind::Bookstore(design))
         }
-        KindName::Adversary | KindName::Throughput | KindName::Memory | KindName::Application => {
+        KindName::Adversary
+        | KindName::Throughput
+        | KindName::Versus
+        | KindName::Memory
+        | KindName::Application => {
             let figures = figures::figures(id, &keys, |_, check| {
                 let want = "checks in a study over an uplink or of a bookstore";
                 Err(source.wrong(check, "has no points to check", want))
@@ -128,6 +133,7 @@ pub fn parse(
             let surface = keys.surface.as_ref().map(|surface| *surface.get_ref());
             let kind = match keys.kind {
                 KindName::Throughput => Kind::Throughput,
+                KindName::Versus => Kind::Versus(versus(source, &keys)?),
                 KindName::Memory => Kind::Memory,
                 KindName::Application => Kind::Application(application::design(source, &keys)?),
                 _ => Kind::Adversary(surface.unwrap_or_default()),
@@ -139,6 +145,23 @@ pub fn parse(
         id: id.into(),
         figures: figures?,
         kind,
+    })
+}
+
+/// The rows of a comparison.
+fn versus(source: Source<'_>, keys: &StudyKeys) -> Result<Versus, StudyError> {
+    let Some(names) = &keys.rows else {
+        return Ok(Versus { rows: ROWS.into() });
+    };
+    let row = |name: &Spanned<String>| {
+        Row::named(name.get_ref()).ok_or_else(|| {
+            let names = ROWS.map(|row| format!("{:?}", row.name)).join(", ");
+            source.wrong(name, name.get_ref(), format!("one of {names}"))
+        })
+    };
+    let rows = names.get_ref().iter().map(row);
+    Ok(Versus {
+        rows: rows.collect::<Result<_, _>>()?,
     })
 }
 
@@ -182,6 +205,7 @@ impl StudyKeys {
             (KindName::Uplink, place(self.setup.as_ref())),
             (KindName::Uplink, place(self.point.first())),
             (KindName::Adversary, place(self.surface.as_ref())),
+            (KindName::Versus, place(self.rows.as_ref())),
             (KindName::Bookstore, place(self.locking.as_ref())),
             (KindName::Bookstore, place(self.stage.first())),
             (KindName::Bookstore, place(self.step.first())),
@@ -205,6 +229,7 @@ impl KindName {
             Self::Uplink => "uplink",
             Self::Adversary => "adversary",
             Self::Throughput => "throughput",
+            Self::Versus => "versus",
             Self::Memory => "memory",
             Self::Bookstore => "bookstore",
             Self::Application => "application",

@@ -1,4 +1,4 @@
-//! The names of servers on the command line and in results: ours in its modes, nginx, Apache.
+//! The names of servers on the command line and in results: ours in its modes, and others.
 
 use std::fmt;
 use std::str::FromStr;
@@ -30,6 +30,14 @@ pub enum Server {
     NginxBehind(FairQueue),
     /// Apache httpd from Debian, event MPM.
     Apache,
+    /// H2O.
+    H2o,
+    /// Caddy.
+    Caddy,
+    /// HAProxy, which has no files.
+    Haproxy,
+    /// Envoy, which has no files.
+    Envoy,
 }
 
 /// How Shortline shares the uplink.
@@ -69,6 +77,10 @@ impl fmt::Display for Server {
             Self::Nginx => f.write_str("nginx"),
             Self::NginxBehind(queue) => write!(f, "{NGINX}{queue}"),
             Self::Apache => f.write_str("apache"),
+            Self::H2o => f.write_str("h2o"),
+            Self::Caddy => f.write_str("caddy"),
+            Self::Haproxy => f.write_str("haproxy"),
+            Self::Envoy => f.write_str("envoy"),
         }
     }
 }
@@ -87,6 +99,10 @@ impl FromStr for Server {
         Ok(match name {
             "nginx" => Self::Nginx,
             "apache" => Self::Apache,
+            "h2o" => Self::H2o,
+            "caddy" => Self::Caddy,
+            "haproxy" => Self::Haproxy,
+            "envoy" => Self::Envoy,
             "off" => Self::Ours(OursMode::Off),
             "slots" => Self::Ours(OursMode::Slots(Policy::Srpt)),
             "auto" => Self::Ours(OursMode::Auto(Policy::Srpt)),
@@ -133,6 +149,10 @@ mod tests {
             "off",
             "nginx",
             "apache",
+            "h2o",
+            "caddy",
+            "haproxy",
+            "envoy",
             "srpt-aging-2.5",
             "kernel-quickfix",
             "kernel-mixed-bands",

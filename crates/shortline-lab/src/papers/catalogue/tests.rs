@@ -17,6 +17,7 @@ fn designs() -> Vec<(&'static str, &'static Design)> {
         Kind::Uplink(design) => Some((&*experiment.id, design)),
         Kind::Adversary(_)
         | Kind::Throughput
+        | Kind::Versus(_)
         | Kind::Memory
         | Kind::Bookstore(_)
         | Kind::Application(_) => None,

@@ -36,6 +36,8 @@ pub struct StudyKeys {
     pub locking: Option<Spanned<Locking>>,
     /// How the shop sends its statements.
     pub statements: Option<Spanned<Statements>>,
+    /// The rows of a comparison. By default all.
+    pub rows: Option<Spanned<Vec<Spanned<String>>>>,
     /// What is before a web application, in turn.
     pub doors: Option<Spanned<Vec<Text<HttpDoor>>>>,
     /// The web application.
@@ -67,6 +69,8 @@ pub enum KindName {
     Adversary,
     /// Work per second of processor time.
     Throughput,
+    /// The same beside other servers.
+    Versus,
     /// Memory of idle connections.
     Memory,
     /// The bookstore before a database.
@@ -227,6 +231,8 @@ pub struct StageKeys {
     pub phase_interactions: Spanned<u32>,
     /// The shop's number of connections in the open loop.
     pub open_connections: Spanned<u32>,
+    /// How many of them are used from the beginning. By default all.
+    pub warm_connections: Option<Spanned<u32>>,
     /// The steps, in turn. By default the study's.
     #[serde(default)]
     pub step: Vec<Spanned<StepKeys>>,

@@ -62,13 +62,19 @@ fn read_stage(
     })?;
     within(source, &keys.phase_interactions, INTERACTIONS_MAX)?;
     within(source, &keys.open_connections, CONNECTIONS_MAX)?;
+    let open_connections = *keys.open_connections.get_ref();
+    if let Some(warm) = &keys.warm_connections {
+        within(source, warm, open_connections)?;
+    }
     let steps = steps.iter().map(|step| read_step(source, step.get_ref()));
     Ok(Stage {
         database: keys.database.0,
         factor,
         capacity_ms,
         phase_interactions: *keys.phase_interactions.get_ref(),
-        open_connections: *keys.open_connections.get_ref(),
+        open_connections,
+        warm_connections: (keys.warm_connections.as_ref())
+            .map_or(open_connections, |warm| *warm.get_ref()),
         steps: steps.collect::<Result<_, _>>()?,
     })
 }

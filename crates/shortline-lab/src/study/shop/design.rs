@@ -35,6 +35,8 @@ pub struct Stage {
     pub phase_interactions: u32,
     /// The shop's number of connections in the open loop.
     pub open_connections: u32,
+    /// How many of them are used from the beginning ([`Pace`]).
+    pub warm_connections: u32,
     /// The steps, in turn.
     pub steps: Vec<Step>,
 }
@@ -166,6 +168,7 @@ mod tests {
                 capacity_ms: 40,
                 phase_interactions: 100,
                 open_connections: 30,
+                warm_connections: 30,
                 steps: vec![step(10, false), step(20, true)],
             }],
         }

@@ -46,7 +46,7 @@ const WARM_UP: Duration = Duration::from_secs(5);
 const WARM_UP_PER_BROWSER: Duration = Duration::from_millis(200);
 /// The warm-up of the open loop, however many visitors come.
 const OPEN_WARM_UP: Duration = Duration::from_secs(60);
-/// How long there is a crowd at its beginning, with one visitor for each connection to the database.
+/// How long there is a crowd at its beginning, with one visitor for each connection that is used from then on.
 const OPEN_CROWD: Duration = Duration::from_secs(35);
 /// The shares that alternate after it, in phases as long as the later ones.
 const OPEN_WARM_UP_SHARES: [f64; 2] = [0.3, 1.3];
@@ -205,10 +205,13 @@ pub struct Pace {
     /// The interactions that the database does in a phase of the open loop. At the end of a phase above
     /// capacity about a third as many wait, each with a connection.
     pub phase_interactions: u32,
-    /// The shop's connections to its database in the open loop. All of them are used before anything counts.
-    /// Connections that are opened later, when there is a queue, are slow at first, so the queue grows and
+    /// How many of the shop's connections to its database are used before anything counts in the open loop: all of them,
+    /// if each is one of the database. One that is opened later, when there is a queue, is slow at first, so the queue grows and
     /// needs still more of them: a gate did 1,400 interactions a second with 250, and 600 with 1,000.
-    pub open_connections: u32,
+    ///
+    /// In front of a pool it is as many as the pool has. A crowd of thousands would gather its longest interactions
+    /// before a gate that does the shortest first: minutes of work that another door does not begin with.
+    pub warm_connections: u32,
 }
 
 impl Pace {
@@ -222,7 +225,7 @@ impl Pace {
 
     fn crowd(self) -> Crowd {
         Crowd {
-            browsers: self.open_connections as usize,
+            browsers: self.warm_connections as usize,
             lasts: OPEN_CROWD,
         }
     }
@@ -334,7 +337,7 @@ mod tests {
             locking: Locking::Application,
             factor: 0.1,
             phase_interactions: 2000,
-            open_connections: 700,
+            warm_connections: 700,
         };
         let offered = |load: Load| {
             assert!(load.visitors(pace, None, 5).is_none());

@@ -40,6 +40,8 @@ pub enum ChunkError {
 #[derive(Clone, Debug)]
 pub struct Chunked {
     state: State,
+    /// Whether anything may follow a size.
+    is_tolerant: bool,
     /// Bytes of the current chunk still to come.
     left_bytes: u64,
     line_bytes: usize,
@@ -61,6 +63,8 @@ enum State {
     Quoted,
     Escaped,
     Unquoted,
+    /// Behind a size, where everything is tolerated.
+    Anything,
     SizeCr,
     Data,
     DataEnd,
@@ -77,13 +81,88 @@ impl Default for Chunked {
     fn default() -> Self {
         Self {
             state: State::Begin,
+            is_tolerant: false,
             left_bytes: 0,
             line_bytes: 0,
         }
     }
 }
 
+/// What a chunked body goes on with, and how many bytes of it are there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// A size, or the end of a chunk.
+    Line(usize),
+    /// Data.
+    Data(usize),
+    /// Fields after the last chunk, or the line that ends them.
+    Trailers(usize),
+}
+
+impl Part {
+    /// How many bytes are there.
+    pub fn bytes(self) -> usize {
+        match self {
+            Self::Line(bytes) | Self::Data(bytes) | Self::Trailers(bytes) => bytes,
+        }
+    }
+}
+
 impl Chunked {
+    /// A body from a backend, which may write anything behind a size: some pad it with blanks. Nobody else reads the body, so
+    /// nobody can read it differently.
+    pub fn of_backend() -> Self {
+        Self {
+            is_tolerant: true,
+            ..Self::default()
+        }
+    }
+
+    /// Whether the body has ended.
+    pub fn has_ended(&self) -> bool {
+        self.state == State::End
+    }
+
+    /// Reads the next part of `bytes`, of which there are some.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn next(&mut self, bytes: &[u8]) -> Result<Part, ChunkError> {
+        if self.state == State::Data {
+            return Ok(Part::Data(self.pass_data(bytes.len())));
+        }
+        let is_behind = self.is_behind_the_last();
+        let mut at = 0;
+        while at < bytes.len() && !self.has_ended() {
+            self.state = self.after(bytes[at])?;
+            at += 1;
+            self.count_line()?;
+            if self.state == State::Data || self.is_behind_the_last() != is_behind {
+                break;
+            }
+        }
+        Ok(match is_behind {
+            true => Part::Trailers(at),
+            false => Part::Line(at),
+        })
+    }
+
+    fn is_behind_the_last(&self) -> bool {
+        use State::*;
+        matches!(self.state, Trailer | TrailerText | TrailerCr | LastCr | End)
+    }
+
+    /// Passes over data, at most so many bytes. Returns how many there were.
+    fn pass_data(&mut self, bytes_max: usize) -> usize {
+        let left = usize::try_from(self.left_bytes).unwrap_or(usize::MAX);
+        let bytes = left.min(bytes_max);
+        self.left_bytes -= bytes as u64;
+        if self.left_bytes == 0 {
+            self.state = State::DataEnd;
+        }
+        bytes
+    }
+
     /// Reads on. `Some(n)`: the body ends after `n` of `bytes`. The rest belongs to another
     /// request.
     ///
@@ -93,13 +172,7 @@ impl Chunked {
         let mut at = 0;
         while at < bytes.len() && self.state != State::End {
             if self.state == State::Data {
-                let step = usize::try_from(self.left_bytes).unwrap_or(usize::MAX);
-                let step = step.min(bytes.len() - at);
-                self.left_bytes -= step as u64;
-                at += step;
-                if self.left_bytes == 0 {
-                    self.state = State::DataEnd;
-                }
+                at += self.pass_data(bytes.len() - at);
             } else {
                 self.state = self.after(bytes[at])?;
                 at += 1;
@@ -119,6 +192,8 @@ impl Chunked {
                 Size
             }
             (Begin, _) => return Err(ChunkError::Size),
+            (Size | Anything, b'\r') if self.is_tolerant => SizeCr,
+            (Size, b';' | b' ' | b'\t') | (Anything, _) if self.is_tolerant => Anything,
             (Size | Name | Value | Unquoted, b'\r') => SizeCr,
             (Size | Blank | Name | BlankAfterName | Value | Unquoted, b';') => Semicolon,
             (Size | Blank | Value | Unquoted, _) if blank => Blank,
@@ -134,7 +209,9 @@ impl Chunked {
             (Quoted, b'\\') => Escaped,
             (Quoted | Escaped, byte) if is_text(byte) => Quoted,
             (Semicolon | Name | BlankAfterName | Equals | Value, _)
-            | (Quoted | Escaped | Unquoted | Blank, _) => return Err(ChunkError::Extension),
+            | (Quoted | Escaped | Unquoted | Blank | Anything, _) => {
+                return Err(ChunkError::Extension);
+            }
             (SizeCr, b'\n') if self.left_bytes == 0 => Trailer,
             (SizeCr, b'\n') => Data,
             (DataEnd, b'\r') => DataCr,

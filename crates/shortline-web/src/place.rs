@@ -193,7 +193,8 @@ impl Spot {
         };
         let client = asker(connection, head);
         if let Some(auth) = &rule.auth {
-            let asked = auth.ask(client.address, &head.method, &head.headers).await;
+            let asked = auth.ask(client.address, &head.method, &head.headers);
+            let asked = Box::pin(asked).await;
             let user = asked.map_err(|plan| Answer::new(plan, AnswerKind::Refusal))?;
             granted.user = Some(user);
         }
@@ -210,7 +211,7 @@ impl Spot {
                 head,
                 sent: self.sent(head),
             };
-            granted.said = auth.ask(&about).await?;
+            granted.said = Box::pin(auth.ask(&about)).await?;
         }
         Ok(granted)
     }

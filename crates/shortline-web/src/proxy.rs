@@ -13,6 +13,7 @@
 //! | [`service`] | the servers that DNS names (SRV) |
 //! | `retries` | how often a second one is asked |
 //! | `pool` | connections to one backend, kept alive |
+//! | `http1` | a connection in HTTP/1.1 |
 //! | `http2` | requests as streams of a connection in HTTP/2 |
 //! | `sender` | connections that carry one request at a time |
 //! | [`fastcgi`] | backends that speak FastCGI |
@@ -28,8 +29,7 @@
 //! | `trail` | what is logged of a request that no backend answered well |
 //! | `tunnel` | what follows `101 Switching Protocols` |
 //!
-//! Backends are spoken to in FastCGI, in HTTP/1.1, on `hyper`'s connections with a pool of our own, or in HTTP/2,
-//! on the h2 crate's. The pool of
+//! Backends are spoken to in FastCGI, in HTTP/1.1 or in HTTP/2, on the h2 crate's connections, with a pool of our own. The pool of
 //! `hyper-util` does not tell whether a connection was used before, and that decides whether a
 //! request may be sent again. It also bounds only idle connections.
 //!
@@ -46,6 +46,7 @@ mod exchange;
 pub mod fastcgi;
 pub mod fetch;
 pub mod head;
+mod http1;
 mod http2;
 pub mod mirror;
 mod options;
@@ -64,13 +65,13 @@ mod tunnel;
 mod upload;
 pub mod upstream;
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use http::header::{self, HeaderValue};
 use http::request::Parts;
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body::Body;
-use hyper::upgrade::Upgraded;
 use shortline_tls::ClientIdentity;
 
 pub use address::{AddressError, Scheme, Service, UpstreamAddress};
@@ -94,6 +95,8 @@ use admission::{Applicant, Held};
 pub use error::ProxyError;
 use error::UploadError;
 use head::Forwarding;
+pub use http1::Switched;
+use response::ResponseBody;
 use routes::Route;
 use upload::RequestBody;
 use upstream::Upstream;
@@ -107,7 +110,7 @@ pub struct Proxied {
     /// Its body; `None` if it has none.
     pub body: Option<Relayed>,
     /// The backend's connection after `101 Switching Protocols`.
-    pub upgraded: Option<Upgraded>,
+    pub upgraded: Option<Switched>,
 }
 
 /// Asks a backend of `route` for `client`, by its name, and tells it of the client's certificate. Afterwards `trail` says how
@@ -157,7 +160,7 @@ pub async fn ask(
     let body = RequestBody::new(body, &head, &held, &upstream.options)?;
     trail.uploads(body.upload());
     let mut body = match upstream.options.speak_fastcgi() {
-        true => measured(body, upstream).await?,
+        true => Box::pin(measured(body, upstream)).await?,
         false => body,
     };
     let body_bytes = body.size_hint().exact();
@@ -191,7 +194,7 @@ async fn measured(body: RequestBody, upstream: &Upstream) -> Result<RequestBody,
     let upload = Arc::clone(body.upload());
     let all_bytes = upstream.buffered_bytes();
     let measured = body.measured(options.held_bytes_max, all_bytes, options.buffers_bytes_max);
-    let measured = upload.awaiting(options, measured).await;
+    let measured = upload.awaiting(options, pin!(measured)).await;
     measured.unwrap_or(Err(UploadError::Stalled))
 }
 
@@ -213,16 +216,17 @@ async fn proxied(
         let upgrade = upgrade.ok_or(ProxyError::UpgradeUnasked)?;
         let chosen = response.headers().get(header::UPGRADE).cloned();
         headers.insert(header::UPGRADE, chosen.unwrap_or(upgrade));
-        let upgraded = hyper::upgrade::on(response)
-            .await
-            .map_err(|error| ProxyError::Broken(error.into()))?;
+        let ResponseBody::Http1(body) = response.into_body() else {
+            return Err(ProxyError::UpgradeUnasked);
+        };
+        let upgraded = body.switch();
         // What follows is not a unit of work: it may last for days.
         held.finish(true);
         return Ok(Proxied {
             status: StatusCode::SWITCHING_PROTOCOLS,
             headers,
             body: None,
-            upgraded: Some(upgraded),
+            upgraded,
         });
     }
     let (parts, body) = response.into_parts();

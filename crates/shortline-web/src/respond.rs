@@ -17,7 +17,6 @@ use std::time::Duration;
 use http::header::{self, HeaderValue};
 use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode, Version};
-use hyper::upgrade::Upgraded;
 use shortline_link::{JobHandle, Length};
 
 use crate::account::Account;
@@ -27,7 +26,7 @@ use crate::files::Plan;
 use crate::identity::X_REQUEST_ID;
 use crate::outgoing::{Framing, Outgoing};
 use crate::place::Place;
-use crate::proxy::Received;
+use crate::proxy::{Received, Switched};
 use decide::Decided;
 pub use limits::Presence;
 
@@ -62,7 +61,7 @@ pub struct Started {
 /// A backend that has switched protocols.
 pub struct Tunnel {
     /// Its connection.
-    pub backend: Upgraded,
+    pub backend: Switched,
     /// How long both sides may be silent.
     pub idle_time_max: Duration,
 }

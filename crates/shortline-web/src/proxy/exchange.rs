@@ -14,6 +14,7 @@
 //! that nobody waits any more.
 
 use std::io;
+use std::pin::pin;
 use std::sync::Arc;
 
 use http::{Method, Request, Response, header};
@@ -59,12 +60,6 @@ pub async fn exchange(
     trail: &mut Trail,
 ) -> Result<Answer, ProxyError> {
     let upload = Arc::clone(request.body().upload());
-    let continues = Arc::clone(&upload);
-    hyper::ext::on_informational(&mut request, move |response| {
-        if response.status() == http::StatusCode::CONTINUE {
-            continues.go_on();
-        }
-    });
     let upgrade = request.headers().contains_key(header::UPGRADE);
     let mut tried = Vec::new();
     let mut failure = ProxyError::NoneUp;
@@ -86,7 +81,7 @@ pub async fn exchange(
                     outstanding,
                     upload: Arc::clone(&upload),
                 };
-                match attempt.send(lease, request, trail).await? {
+                match Box::pin(attempt.send(lease, request, trail)).await? {
                     Sent::Answered(answer) => return Ok(answer),
                     Sent::Unsent(whole, error) => {
                         request = whole;
@@ -134,8 +129,11 @@ impl Attempt {
         let backend = Arc::clone(self.outstanding.backend());
         loop {
             let again = (lease.reused && may_be_sent_again(&request)).then(|| copy(&request));
-            let sent = lease.send(request);
-            let unanswered = match self.upload.awaiting(&self.upstream.options, sent).await {
+            let sent = {
+                let sent = pin!(lease.send(request));
+                self.upload.awaiting(&self.upstream.options, sent).await
+            };
+            let unanswered = match sent {
                 Ok(Ok(response)) => {
                     backend.succeeded();
                     return Ok(Sent::Answered(self.answered(lease, response)));
@@ -165,7 +163,7 @@ impl Attempt {
                     return Err(ProxyError::Broken(unanswered.error));
                 }
             };
-            lease = match connected(trail, backend.reconnect(lease)).await {
+            lease = match connected(trail, Box::pin(backend.reconnect(lease))).await {
                 Ok(lease) => lease,
                 Err(error) => return Ok(Sent::Unsent(request, error)),
             };
@@ -258,6 +256,18 @@ impl Ending {
     /// The backend that has answered.
     pub fn backend(&self) -> &Backend {
         self.outstanding.backend()
+    }
+
+    /// The same as [`Self::keep_connection`], in a task of its own if the connection is not ready yet.
+    pub fn keep_connection_soon(self) {
+        match self.lease.is_ready() {
+            true => {
+                let backend = Arc::clone(self.outstanding.backend());
+                drop(self.outstanding);
+                backend.keep_ready(self.lease);
+            }
+            false => drop(tokio::spawn(self.keep_connection())),
+        }
     }
 
     /// Keeps the connection for the next exchange, once it is ready.

@@ -121,7 +121,7 @@ pub struct UpstreamOptions {
     /// Open connections to one backend, not counting its health check's; with HTTP/2, requests
     /// under way. A client gets another one while it has no more than are free. Default 256.
     pub connections_max: usize,
-    /// Connections kept open without a request, out of `connections_max`. Default 32.
+    /// Connections kept open without a request, out of `connections_max`. Default 128.
     pub idle_connections_max: usize,
     /// Time a connection is kept open without a request. Default 30 s.
     pub idle_connection_time_max: Duration,
@@ -182,7 +182,7 @@ impl Default for UpstreamOptions {
             upload_time_max: Duration::from_secs(30),
             tunnel_idle_time_max: Duration::from_secs(600),
             connections_max: 256,
-            idle_connections_max: 32,
+            idle_connections_max: 128,
             idle_connection_time_max: Duration::from_secs(30),
             request_bytes_max: 1 << 30,
             held_bytes_max: 1 << 20,

@@ -146,13 +146,13 @@ impl Backend {
             let announced = self.own.send_proxy.and(Some(caller.ends));
             return match self.idle_connection(worker, announced) {
                 Some(lease) => Ok(lease.with_place(place)),
-                None => self
-                    .connect(worker, Some(place), offer, announced)
-                    .await
-                    .map(|lease| self.noted(lease)),
+                None => {
+                    let connecting = self.connect(worker, Some(place), offer, announced);
+                    Box::pin(connecting).await.map(|lease| self.noted(lease))
+                }
             };
         }
-        self.stream(worker, place, offer).await
+        Box::pin(self.stream(worker, place, offer)).await
     }
 
     /// A stream of HTTP/2 on a connection with room for one, or on a new one.
@@ -284,7 +284,7 @@ impl Backend {
                 .address
                 .speaks_fastcgi()
                 .then_some(&self.complaints);
-            let lease = Lease::alone(stream, worker, place, &self.options, complaints).await?;
+            let lease = Lease::alone(stream, worker, place, &self.options, complaints);
             return Ok(lease.announcing(announced));
         }
         let secure = self.tls.is_some();
@@ -308,7 +308,14 @@ impl Backend {
 
     /// Keeps a connection for the next request, once its exchange is over. A stream of HTTP/2 ends.
     pub async fn keep(&self, mut lease: Lease) {
-        if lease.is_http2() || !lease.becomes_ready().await {
+        if !lease.is_http2() && lease.becomes_ready().await {
+            self.keep_ready(lease);
+        }
+    }
+
+    /// The same of a connection that is ready.
+    pub fn keep_ready(&self, lease: Lease) {
+        if lease.is_http2() {
             return;
         }
         let place = {

@@ -6,9 +6,9 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use hyper::body::Incoming;
 
 use super::fastcgi;
+use super::http1::Http1Body;
 use super::http2::StreamBody;
 
 /// What broke a response off.
@@ -17,7 +17,7 @@ pub type BodyError = Box<dyn Error + Send + Sync>;
 /// A response's body; see the module's text.
 pub enum ResponseBody {
     /// HTTP/1.1.
-    Http1(Incoming),
+    Http1(Http1Body),
     /// HTTP/2.
     Http2(StreamBody),
     /// FastCGI.
@@ -33,7 +33,7 @@ impl Body for ResponseBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         match self.get_mut() {
-            Self::Http1(body) => Pin::new(body).poll_frame(context).map_err(Into::into),
+            Self::Http1(body) => Pin::new(body).poll_frame(context),
             Self::Http2(body) => body.poll_frame(context).map_err(Into::into),
             Self::FastCgi(body) => Pin::new(body).poll_frame(context).map_err(Into::into),
         }

@@ -1,16 +1,16 @@
 //! What protocols have in common in which a connection carries one request at a time.
 
 use http::{Request, Response};
-use hyper::client::conn::http1;
 
 use super::fastcgi;
+use super::http1::Http1;
 use super::response::{BodyError, ResponseBody};
 use super::upload::RequestBody;
 
 /// Sends requests on one connection.
 pub enum Sender {
     /// HTTP/1.1.
-    Http1(http1::SendRequest<RequestBody>),
+    Http1(Http1),
     /// FastCGI.
     FastCgi(fastcgi::Sender),
 }
@@ -21,6 +21,16 @@ pub struct Unsent {
     pub request: Option<Request<RequestBody>>,
     /// Why there is no answer.
     pub error: BodyError,
+}
+
+impl Unsent {
+    /// Nothing was sent.
+    pub fn whole(request: Request<RequestBody>, error: impl Into<BodyError>) -> Box<Self> {
+        Box::new(Self {
+            request: Some(request),
+            error: error.into(),
+        })
+    }
 }
 
 impl Sender {
@@ -43,7 +53,7 @@ impl Sender {
     /// Waits until it takes a request. `false`: it never will.
     pub async fn ready(&mut self) -> bool {
         match self {
-            Self::Http1(sender) => sender.ready().await.is_ok(),
+            Self::Http1(sender) => sender.is_ready(),
             Self::FastCgi(sender) => sender.ready().await,
         }
     }
@@ -57,14 +67,8 @@ impl Sender {
         request: Request<RequestBody>,
     ) -> Result<Response<ResponseBody>, Box<Unsent>> {
         match self {
-            Self::Http1(sender) => match sender.try_send_request(request).await {
-                Ok(response) => Ok(response.map(ResponseBody::Http1)),
-                Err(mut error) => Err(Box::new(Unsent {
-                    request: error.take_message(),
-                    error: error.into_error().into(),
-                })),
-            },
-            Self::FastCgi(sender) => match sender.send(request).await {
+            Self::Http1(sender) => sender.send(request).await,
+            Self::FastCgi(sender) => match Box::pin(sender.send(request)).await {
                 Ok(response) => Ok(response.map(ResponseBody::FastCgi)),
                 Err(unanswered) => Err(Box::new(Unsent {
                     request: unanswered.request.map(|request| *request),

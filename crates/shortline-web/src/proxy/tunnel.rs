@@ -11,7 +11,6 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use bytes::Bytes;
-use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, copy_bidirectional_with_sizes};
 
 use crate::context::Connection;
@@ -28,13 +27,12 @@ where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let Tunnel {
-        backend,
+        mut backend,
         idle_time_max,
     } = tunnel;
     let watch = &connection.watch;
     watch.tunnel_begins();
     let mut client = Rewound::new(before, client);
-    let mut backend = TokioIo::new(backend);
     let mut carried = pin!(copy_bidirectional_with_sizes(
         &mut client,
         &mut backend,

@@ -106,7 +106,7 @@ pub async fn ask(
         cache: Arc::clone(cache),
         asked,
     };
-    request.answer(head, body).await
+    Box::pin(request.answer(head, body)).await
 }
 
 fn asked(

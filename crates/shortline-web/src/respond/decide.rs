@@ -1,5 +1,6 @@
 //! What the response to a request is: a file, a backend's answer, or what a rule or an error says.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -164,7 +165,7 @@ pub async fn later(
         }
     };
     let (method, identity) = (head.method.clone(), asks.identity.clone());
-    let deciding = at_spot(&connection, &spot, asks, head, &mut body);
+    let deciding = pin!(at_spot(&connection, &spot, asks, head, &mut body));
     let decided = limits::in_time(&connection, &spot, identity, &method, deciding).await;
     let decided = match decided.page(&connection, &spot) {
         None => decided,
@@ -275,7 +276,8 @@ async fn pass_on(
 ) -> Decided {
     spot.change_fields(connection, granted, &mut head);
     let sent = sent_target(spot, &head).to_owned();
-    cached::ask(connection, asks, route, (head, body), &sent).await
+    // Each caller's future holds this one, and a future is copied as often as it is handed on. So the large ones are in boxes.
+    Box::pin(cached::ask(connection, asks, route, (head, body), &sent)).await
 }
 
 /// What may become of a backend's response.

@@ -6,6 +6,7 @@
 //! | bytes of the body | 413; a body of unknown length ends there on its way to the backend |
 //! | time until the response begins | 504 |
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -71,7 +72,7 @@ pub async fn in_time(
     spot: &Spot,
     identity: Option<Identity>,
     method: &Method,
-    deciding: impl Future<Output = Decided>,
+    deciding: Pin<&mut impl Future<Output = Decided>>,
 ) -> Decided {
     let Some(time_max) = spot.site(connection).limits.request_time_max else {
         return deciding.await;

@@ -5,14 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use http::{Request, Response};
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
 use shortline_base::world::Stream;
 use tokio_util::io::InspectReader;
 
-use super::super::error::ProxyError;
 use super::super::fastcgi::{self, Complaints};
+use super::super::http1::Http1;
 use super::super::http2;
 use super::super::options::UpstreamOptions;
 use super::super::places::Place;
@@ -60,16 +58,13 @@ pub struct Unanswered {
 
 impl Lease {
     /// A new connection for one request at a time: FastCGI, whose programs' complaints go there, or HTTP/1.1.
-    ///
-    /// # Errors
-    /// [`ProxyError::Broken`]
-    pub async fn alone(
+    pub fn alone(
         stream: Box<dyn Stream>,
         worker: usize,
         place: Option<Place>,
         options: &Arc<UpstreamOptions>,
         complaints: Option<&Arc<Complaints>>,
-    ) -> Result<Self, ProxyError> {
+    ) -> Self {
         let received = Arc::new(AtomicU64::new(0));
         let counted = Arc::clone(&received);
         let place = Arc::new(Mutex::new(place));
@@ -84,9 +79,9 @@ impl Lease {
                 let (options, complaints) = (Arc::clone(options), Arc::clone(complaints));
                 Sender::FastCgi(fastcgi::start(socket, options, complaints))
             }
-            None => Sender::Http1(begin_http1(socket, options).await?),
+            None => Sender::Http1(Http1::new(Box::new(socket), options)),
         };
-        Ok(Self {
+        Self {
             channel: Channel::Alone {
                 sender,
                 received,
@@ -96,7 +91,7 @@ impl Lease {
             worker,
             announced: None,
             place,
-        })
+        }
     }
 
     /// A stream of a connection that speaks HTTP/2.
@@ -133,7 +128,7 @@ impl Lease {
                 })
             }
             Channel::Http2(stream) => {
-                let sent = stream.send(request).await;
+                let sent = Box::pin(stream.send(request)).await;
                 sent.map_err(|unanswered| Unanswered {
                     request: unanswered.request.map(|request| *request),
                     may_be_repeated: unanswered.connection_ends,
@@ -239,21 +234,4 @@ impl Lease {
     pub fn take_place(&self) -> Option<Place> {
         self.place.lock().take()
     }
-}
-
-async fn begin_http1(
-    socket: impl Stream + 'static,
-    options: &UpstreamOptions,
-) -> Result<http1::SendRequest<RequestBody>, ProxyError> {
-    let (sender, connection) = http1::Builder::new()
-        .max_buf_size(options.response_head_bytes_max)
-        .max_headers(options.response_fields_max)
-        .handshake(TokioIo::new(socket))
-        .await
-        .map_err(|error| ProxyError::Broken(error.into()))?;
-    tokio::spawn(async move {
-        // Whoever waits for the response gets the error.
-        let _ = connection.with_upgrades().await;
-    });
-    Ok(sender)
 }

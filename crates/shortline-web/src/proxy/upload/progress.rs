@@ -2,7 +2,7 @@
 //! long.
 
 use std::future::Future;
-use std::pin::pin;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Waker};
 use std::time::Duration;
@@ -100,16 +100,15 @@ impl Upload {
     pub async fn awaiting<T>(
         &self,
         options: &UpstreamOptions,
-        sent: impl Future<Output = T>,
+        mut sent: Pin<&mut impl Future<Output = T>>,
     ) -> Result<T, Wait> {
-        let mut sent = pin!(sent);
         let begun_ns = now_ns();
         let mut wait = self.look(begun_ns, begun_ns, options);
         loop {
             let Wait::Again(delay) = wait else {
                 return Err(wait);
             };
-            match tokio::time::timeout(delay, &mut sent).await {
+            match tokio::time::timeout(delay, sent.as_mut()).await {
                 Ok(answer) => return Ok(answer),
                 Err(_elapsed) => wait = self.look(begun_ns, now_ns(), options),
             }

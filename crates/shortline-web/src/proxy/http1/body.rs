@@ -1,0 +1,220 @@
+//! The body of a response in HTTP/1.1, read as it is asked for. With its last byte the connection takes another request.
+//!
+//! A connection that ends before its body does is an error, so that nothing cut short looks whole. Only a body that goes to the end of
+//! the connection cannot be told from one that was cut.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use http_body::{Body, Frame, SizeHint};
+use tokio::task::AbortHandle;
+
+use super::head::{Extent, HeadError};
+use super::{Failure, Http1, Switched, Wire};
+use crate::chunked::{Chunked, Part};
+
+/// A body. Dropped before its end, it ends the connection.
+pub struct Http1Body {
+    connection: Http1,
+    left: Left,
+    /// Whether the connection may take another request afterwards.
+    keeps: bool,
+    /// What still writes the request.
+    sending: Option<AbortHandle>,
+}
+
+/// What is still to come.
+enum Left {
+    Length(u64),
+    Chunks(Box<Chunks>),
+    /// All to the end of the connection.
+    Rest,
+    Nothing,
+}
+
+/// A body in chunks.
+struct Chunks {
+    grammar: Chunked,
+    /// The fields after the last chunk, as far as they have come.
+    trailers: BytesMut,
+    bytes_max: usize,
+    fields_max: usize,
+}
+
+impl Http1Body {
+    /// The body that follows a head.
+    pub fn new(
+        connection: Http1,
+        extent: Extent,
+        keeps: bool,
+        sending: Option<AbortHandle>,
+    ) -> Self {
+        let left = match extent {
+            Extent::Length(0) => Left::Nothing,
+            Extent::Length(bytes) => Left::Length(bytes),
+            Extent::Rest => Left::Rest,
+            Extent::Chunks => {
+                let wire = connection.0.lock();
+                Left::Chunks(Box::new(Chunks {
+                    grammar: Chunked::of_backend(),
+                    trailers: BytesMut::new(),
+                    bytes_max: wire.head_bytes_max,
+                    fields_max: wire.fields_max,
+                }))
+            }
+        };
+        let body = Self {
+            connection,
+            left,
+            keeps,
+            sending,
+        };
+        if let Left::Nothing = body.left {
+            body.connection.ends(keeps);
+        }
+        body
+    }
+
+    /// The connection, for another protocol.
+    pub fn switch(self) -> Option<Switched> {
+        self.connection.switch()
+    }
+
+    fn ends(&mut self) {
+        self.left = Left::Nothing;
+        self.connection.ends(self.keeps);
+    }
+
+    fn poll_next(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<Option<Frame<Bytes>>, Failure>> {
+        let mut wire = self.connection.0.lock();
+        match &mut self.left {
+            Left::Nothing => Poll::Ready(Ok(None)),
+            Left::Rest => {
+                let bytes = ready!(wire.poll_bytes(u64::MAX, context))?;
+                drop(wire);
+                if bytes.is_empty() {
+                    self.ends();
+                    return Poll::Ready(Ok(None));
+                }
+                Poll::Ready(Ok(Some(Frame::data(bytes))))
+            }
+            Left::Length(left) => {
+                let bytes = ready!(wire.poll_bytes(*left, context))?;
+                drop(wire);
+                if bytes.is_empty() {
+                    return Poll::Ready(Err(Failure::CutShort));
+                }
+                *left -= bytes.len() as u64;
+                if *left == 0 {
+                    self.ends();
+                }
+                Poll::Ready(Ok(Some(Frame::data(bytes))))
+            }
+            Left::Chunks(chunks) => {
+                let next = ready!(chunks.poll_next(&mut wire, context))?;
+                drop(wire);
+                if next.as_ref().is_none_or(Frame::is_trailers) {
+                    self.ends();
+                }
+                Poll::Ready(Ok(next))
+            }
+        }
+    }
+}
+
+impl Chunks {
+    fn poll_next(
+        &mut self,
+        wire: &mut Wire,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<Option<Frame<Bytes>>, Failure>> {
+        loop {
+            if wire.input.is_empty() && ready!(wire.poll_read(context))? == 0 {
+                return Poll::Ready(Err(Failure::CutShort));
+            }
+            let part = self.grammar.next(&wire.input)?;
+            let bytes = wire.input.split_to(part.bytes());
+            match part {
+                Part::Line(_) => {}
+                Part::Data(_) => return Poll::Ready(Ok(Some(Frame::data(bytes.freeze())))),
+                Part::Trailers(_) => {
+                    self.trailers.extend_from_slice(&bytes);
+                    if self.trailers.len() > self.bytes_max {
+                        return Poll::Ready(Err(HeadError::TooLarge(self.bytes_max).into()));
+                    }
+                }
+            }
+            if self.grammar.has_ended() {
+                return Poll::Ready(Ok(self.trailers()?.map(Frame::trailers)));
+            }
+        }
+    }
+
+    /// The fields after the last chunk; `None` if there are none.
+    fn trailers(&self) -> Result<Option<HeaderMap>, HeadError> {
+        if self.trailers.len() <= 2 {
+            return Ok(None);
+        }
+        let mut fields = vec![httparse::EMPTY_HEADER; self.fields_max];
+        let parsed = match httparse::parse_headers(&self.trailers, &mut fields) {
+            Ok(httparse::Status::Complete((_, parsed))) => parsed,
+            Ok(httparse::Status::Partial) => return Err(HeadError::Field),
+            Err(httparse::Error::TooManyHeaders) => {
+                return Err(HeadError::TooMany(self.fields_max));
+            }
+            Err(error) => return Err(HeadError::Malformed(error)),
+        };
+        let mut trailers = HeaderMap::with_capacity(parsed.len());
+        for field in parsed {
+            let name = HeaderName::from_bytes(field.name.as_bytes());
+            let value = HeaderValue::from_bytes(field.value);
+            match (name, value) {
+                (Ok(name), Ok(value)) => trailers.append(name, value),
+                _ => return Err(HeadError::Field),
+            };
+        }
+        Ok(Some(trailers))
+    }
+}
+
+impl Body for Http1Body {
+    type Data = Bytes;
+    type Error = super::BodyError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        let this = self.get_mut();
+        let next = ready!(this.poll_next(context));
+        Poll::Ready(next.map_err(Into::into).transpose())
+    }
+
+    fn is_end_stream(&self) -> bool {
+        matches!(self.left, Left::Nothing)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self.left {
+            Left::Length(bytes) => SizeHint::with_exact(bytes),
+            Left::Nothing => SizeHint::with_exact(0),
+            Left::Chunks(_) | Left::Rest => SizeHint::default(),
+        }
+    }
+}
+
+impl Drop for Http1Body {
+    fn drop(&mut self) {
+        if let Some(sending) = self.sending.take() {
+            sending.abort();
+        }
+        if !self.is_end_stream() {
+            self.connection.ends(false);
+        }
+    }
+}

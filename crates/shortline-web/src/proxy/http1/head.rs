@@ -1,0 +1,404 @@
+//! The heads of HTTP/1.1: a request's as it is written, a response's as it is read, and what that says of its body
+//! (RFC 9112, 6.3) and of the connection (9.3).
+
+use bytes::{Bytes, BytesMut};
+use http::header::{CONNECTION, CONTENT_LENGTH, HeaderName, HeaderValue, TRANSFER_ENCODING};
+use http::request::Parts;
+use http::{HeaderMap, Method, StatusCode, Version};
+
+/// A response's head.
+#[derive(Debug)]
+pub struct Head {
+    pub status: StatusCode,
+    pub version: Version,
+    pub headers: HeaderMap,
+    pub extent: Extent,
+    /// Whether the connection may take another request.
+    pub keeps: bool,
+}
+
+/// How far a response's body goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// So many bytes.
+    Length(u64),
+    Chunks,
+    /// To the end of the connection.
+    Rest,
+}
+
+/// What is wrong with a response's head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HeadError {
+    /// It is longer than the route allows.
+    #[error("the response's head has more than {0} bytes, the most allowed")]
+    TooLarge(usize),
+    /// It has more fields than the route allows.
+    #[error("the response's head has more than {0} fields, the most allowed")]
+    TooMany(usize),
+    /// It is not a head.
+    #[error("the response's head is malformed: {0}")]
+    Malformed(httparse::Error),
+    /// A field has bytes that it may not have.
+    #[error("a field of the response's head is malformed")]
+    Field,
+    /// Its lengths differ, or are none.
+    #[error("the response's Content-Length is no length, or there are two that differ")]
+    Length,
+    /// HTTP/1.0 has no transfer codings.
+    #[error("a response in HTTP/1.0 with Transfer-Encoding")]
+    Coded,
+}
+
+impl Head {
+    /// Whether another head follows (RFC 9110, 15.2).
+    pub fn is_interim(&self) -> bool {
+        self.status.is_informational() && self.status != StatusCode::SWITCHING_PROTOCOLS
+    }
+}
+
+/// A request's head as bytes.
+pub fn write(head: &Parts) -> Bytes {
+    let target = head
+        .uri
+        .path_and_query()
+        .map_or("/", |target| target.as_str());
+    let mut text = Vec::with_capacity(256 + target.len());
+    for part in [head.method.as_str(), " ", target, " HTTP/1.1\r\n"] {
+        text.extend_from_slice(part.as_bytes());
+    }
+    write_fields(&mut text, &head.headers);
+    text.extend_from_slice(b"\r\n");
+    text.into()
+}
+
+/// Fields as bytes.
+pub fn write_fields<'a>(
+    text: &mut Vec<u8>,
+    fields: impl IntoIterator<Item = (&'a HeaderName, &'a HeaderValue)>,
+) {
+    for (name, value) in fields {
+        for part in [name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"] {
+            text.extend_from_slice(part);
+        }
+    }
+}
+
+/// Takes a response's head from what was read. `None`: it is not whole yet.
+///
+/// # Errors
+/// [`HeadError`]
+pub fn read(
+    input: &mut BytesMut,
+    method: &Method,
+    (bytes_max, fields_max): (usize, usize),
+) -> Result<Option<Head>, HeadError> {
+    if input.is_empty() {
+        return Ok(None);
+    }
+    let Some((bytes, found)) = find(input, fields_max)? else {
+        return match input.len() > bytes_max {
+            true => Err(HeadError::TooLarge(bytes_max)),
+            false => Ok(None),
+        };
+    };
+    if bytes > bytes_max {
+        return Err(HeadError::TooLarge(bytes_max));
+    }
+    let text = input.split_to(bytes).freeze();
+    let mut headers = HeaderMap::with_capacity(found.fields.len());
+    for field in &found.fields {
+        let (name, value) = field.of(&text)?;
+        headers.append(name, value);
+    }
+    let extent = extent(method, found.status, found.version, &mut headers)?;
+    Ok(Some(Head {
+        status: found.status,
+        version: found.version,
+        keeps: keeps(found.version, &headers) && extent != Extent::Rest,
+        headers,
+        extent,
+    }))
+}
+
+/// What was found in a head.
+struct Found {
+    status: StatusCode,
+    version: Version,
+    fields: Vec<Field>,
+}
+
+/// Where a field is in the text.
+struct Field {
+    name: (usize, usize),
+    value: (usize, usize),
+}
+
+impl Field {
+    /// Shares the text, rather than to copy each value.
+    fn of(&self, text: &Bytes) -> Result<(HeaderName, HeaderValue), HeadError> {
+        let name = HeaderName::from_bytes(&text[self.name.0..self.name.1]);
+        let value = HeaderValue::from_maybe_shared(text.slice(self.value.0..self.value.1));
+        match (name, value) {
+            (Ok(name), Ok(value)) => Ok((name, value)),
+            _ => Err(HeadError::Field),
+        }
+    }
+}
+
+/// The length of the head, and what is in it.
+fn find(input: &[u8], fields_max: usize) -> Result<Option<(usize, Found)>, HeadError> {
+    let mut fields = vec![httparse::EMPTY_HEADER; fields_max];
+    let mut response = httparse::Response::new(&mut fields);
+    let parsed = match response.parse(input) {
+        Ok(parsed) => parsed,
+        Err(httparse::Error::TooManyHeaders) => return Err(HeadError::TooMany(fields_max)),
+        Err(error) => return Err(HeadError::Malformed(error)),
+    };
+    let httparse::Status::Complete(bytes) = parsed else {
+        return Ok(None);
+    };
+    let begin = input.as_ptr() as usize;
+    let place = |part: &[u8]| {
+        let from = part.as_ptr() as usize - begin;
+        (from, from + part.len())
+    };
+    let found = Found {
+        status: response
+            .code
+            .and_then(|code| StatusCode::from_u16(code).ok())
+            .ok_or(HeadError::Malformed(httparse::Error::Status))?,
+        version: match response.version {
+            Some(0) => Version::HTTP_10,
+            _ => Version::HTTP_11,
+        },
+        fields: response
+            .headers
+            .iter()
+            .map(|field| Field {
+                name: place(field.name.as_bytes()),
+                value: place(field.value),
+            })
+            .collect(),
+    };
+    Ok(Some((bytes, found)))
+}
+
+/// How far the body goes (RFC 9112, 6.3). A length beside a transfer coding is dropped: it means nothing.
+fn extent(
+    method: &Method,
+    status: StatusCode,
+    version: Version,
+    headers: &mut HeaderMap,
+) -> Result<Extent, HeadError> {
+    let has_none = status.is_informational()
+        || [StatusCode::NO_CONTENT, StatusCode::NOT_MODIFIED].contains(&status);
+    if has_none || *method == Method::HEAD {
+        return Ok(Extent::Length(0));
+    }
+    if headers.contains_key(TRANSFER_ENCODING) {
+        if version == Version::HTTP_10 {
+            return Err(HeadError::Coded);
+        }
+        headers.remove(CONTENT_LENGTH);
+        let last = headers.get_all(TRANSFER_ENCODING).iter().next_back();
+        let coding = last.and_then(|value| value.as_bytes().rsplit(|byte| *byte == b',').next());
+        let is_chunked =
+            coding.is_some_and(|coding| coding.trim_ascii().eq_ignore_ascii_case(b"chunked"));
+        return Ok(if is_chunked {
+            Extent::Chunks
+        } else {
+            Extent::Rest
+        });
+    }
+    let mut lengths = headers.get_all(CONTENT_LENGTH).iter();
+    let lengths = lengths
+        .by_ref()
+        .flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+    let mut length = None;
+    for said in lengths {
+        let bytes = number(said.trim_ascii()).ok_or(HeadError::Length)?;
+        if length.replace(bytes).is_some_and(|before| before != bytes) {
+            return Err(HeadError::Length);
+        }
+    }
+    Ok(length.map_or(Extent::Rest, Extent::Length))
+}
+
+fn number(text: &[u8]) -> Option<u64> {
+    let is_number = !text.is_empty() && text.iter().all(u8::is_ascii_digit);
+    let text = is_number
+        .then(|| std::str::from_utf8(text).ok())
+        .flatten()?;
+    text.parse().ok()
+}
+
+/// Whether the backend keeps the connection open (RFC 9112, 9.3).
+fn keeps(version: Version, headers: &HeaderMap) -> bool {
+    let says = |option: &[u8]| {
+        let options = headers.get_all(CONNECTION).iter();
+        options
+            .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
+            .any(|said| said.trim_ascii().eq_ignore_ascii_case(option))
+    };
+    match version {
+        Version::HTTP_10 => says(b"keep-alive") && !says(b"close"),
+        _ => !says(b"close"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use proptest::prelude::*;
+
+    fn head(text: &str) -> Result<Option<Head>, HeadError> {
+        read(&mut text.as_bytes().into(), &Method::GET, (1000, 4))
+    }
+
+    fn whole(text: &str) -> Head {
+        head(text).unwrap().unwrap()
+    }
+
+    #[test]
+    fn a_body_is_as_long_as_its_head_says() {
+        let of = |fields: &str| head(&format!("HTTP/1.1 200 OK\r\n{fields}\r\n"));
+        for (fields, extent) in [
+            ("Content-Length: 12\r\n", Extent::Length(12)),
+            (
+                "Content-Length: 12\r\nContent-Length: 12\r\n",
+                Extent::Length(12),
+            ),
+            ("Content-Length: 12, 12\r\n", Extent::Length(12)),
+            ("Transfer-Encoding: chunked\r\n", Extent::Chunks),
+            (
+                "Transfer-Encoding: gzip, Chunked\r\nContent-Length: 3\r\n",
+                Extent::Chunks,
+            ),
+            ("Transfer-Encoding: chunked, gzip\r\n", Extent::Rest),
+            ("", Extent::Rest),
+        ] {
+            let head = of(fields).unwrap().unwrap();
+            assert_eq!(head.extent, extent, "{fields}");
+            let is_coded = head.headers.contains_key(TRANSFER_ENCODING);
+            assert!(!(is_coded && head.headers.contains_key(CONTENT_LENGTH)));
+        }
+        for wrong in ["-1", "+1", "", "1 2", "1, 2", "0x1", "99999999999999999999"] {
+            let head = of(&format!("Content-Length: {wrong}\r\n"));
+            assert_eq!(head.unwrap_err(), HeadError::Length, "{wrong}");
+        }
+        let old = head("HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
+        assert_eq!(old.unwrap_err(), HeadError::Coded);
+    }
+
+    #[test]
+    fn some_responses_have_no_body_whatever_they_say() {
+        for status in ["100 Continue", "103 Early", "204 None", "304 Same"] {
+            let head = whole(&format!("HTTP/1.1 {status}\r\nContent-Length: 5\r\n\r\n"));
+            assert_eq!(head.extent, Extent::Length(0), "{status}");
+            assert_eq!(head.is_interim(), status.starts_with('1'), "{status}");
+        }
+        let mut text: BytesMut = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"[..].into();
+        let answer = read(&mut text, &Method::HEAD, (1000, 4)).unwrap().unwrap();
+        assert_eq!(answer.extent, Extent::Length(0));
+        assert_eq!(answer.headers[CONTENT_LENGTH], "5");
+        assert!(!whole("HTTP/1.1 101 Switching\r\n\r\n").is_interim());
+    }
+
+    #[test]
+    fn a_connection_is_kept_as_both_versions_say() {
+        let length = "Content-Length: 0\r\n";
+        for (version, fields, keeps) in [
+            ("1.1", length, true),
+            (
+                "1.1",
+                "Content-Length: 0\r\nConnection: x, Close\r\n",
+                false,
+            ),
+            ("1.0", length, false),
+            (
+                "1.0",
+                "Content-Length: 0\r\nConnection: Keep-Alive\r\n",
+                true,
+            ),
+            ("1.1", "", false),
+        ] {
+            let head = whole(&format!("HTTP/{version} 200 OK\r\n{fields}\r\n"));
+            assert_eq!(head.keeps, keeps, "{version} {fields}");
+        }
+    }
+
+    #[test]
+    fn what_is_too_large_or_malformed_is_refused() {
+        assert_eq!(
+            head(&"a".repeat(3)).unwrap_err(),
+            HeadError::Malformed(httparse::Error::Version)
+        );
+        let long = format!("HTTP/1.1 200 OK\r\nA: {}\r\n", "a".repeat(1000));
+        assert_eq!(head(&long).unwrap_err(), HeadError::TooLarge(1000));
+        assert_eq!(
+            head(&format!("{long}\r\n")).unwrap_err(),
+            HeadError::TooLarge(1000)
+        );
+        let many = format!("HTTP/1.1 200 OK\r\n{}\r\n", "A: b\r\n".repeat(5));
+        assert_eq!(head(&many).unwrap_err(), HeadError::TooMany(4));
+        for wrong in [
+            "HTTP/1.1 20 OK\r\n\r\n",
+            "HTTP/2 200 OK\r\n\r\n",
+            "HTTP/1.1 200 OK\r\na b: c\r\n\r\n",
+            "HTTP/1.1 200 OK\r\na: \0\r\n\r\n",
+        ] {
+            assert!(
+                matches!(head(wrong), Err(HeadError::Malformed(_))),
+                "{wrong:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_request_is_written_as_it_is() {
+        let request = http::Request::put("http://a.example/b?c=d")
+            .header("host", "a.example")
+            .header("x-a", "b")
+            .header("x-a", "c")
+            .body(())
+            .unwrap();
+        assert_eq!(
+            write(&request.into_parts().0),
+            "PUT /b?c=d HTTP/1.1\r\nhost: a.example\r\nx-a: b\r\nx-a: c\r\n\r\n"
+        );
+    }
+
+    proptest! {
+        /// Whatever comes, in whatever pieces: a head is found when it is whole, and what follows stays.
+        #[test]
+        fn the_pieces_do_not_matter(cut in 0usize..60, value in "[ -~]{0,20}", after in any::<[u8; 4]>()) {
+            let value = value.trim();
+            let text = format!("HTTP/1.1 200 OK\r\nContent-Length: 7\r\nX-A: {value}\r\n\r\n");
+            let all = [text.as_bytes(), &after].concat();
+            let mut input = BytesMut::new();
+            let cut = cut.min(text.len() - 1);
+            input.extend_from_slice(&all[..cut]);
+            let limits = (1000, 4);
+            prop_assert!(read(&mut input, &Method::GET, limits).unwrap().is_none());
+            input.extend_from_slice(&all[cut..]);
+            let head = read(&mut input, &Method::GET, limits).unwrap().unwrap();
+            prop_assert_eq!(head.headers["x-a"].as_bytes(), value.as_bytes());
+            prop_assert_eq!(head.extent, Extent::Length(7));
+            prop_assert_eq!(&input[..], &after[..]);
+        }
+
+        #[test]
+        fn anything_is_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let mut input = BytesMut::from(&bytes[..]);
+            let before = input.len();
+            let head = read(&mut input, &Method::GET, (100, 4));
+            match head {
+                Ok(Some(head)) => prop_assert!(head.headers.len() <= 4 && before - input.len() <= 100),
+                Ok(None) => prop_assert!(input.len() == before && before <= 100),
+                Err(_) => {}
+            }
+        }
+    }
+}

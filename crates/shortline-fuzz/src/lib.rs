@@ -10,6 +10,7 @@
 
 #![forbid(unsafe_code)]
 
+mod answers;
 mod authority;
 mod chunks;
 mod config;
@@ -39,6 +40,7 @@ pub type Entry = fn(&[u8]);
 
 /// All targets: the name of the folder in `fuzz/corpus` and of the program, and the entry.
 pub const TARGETS: &[(&str, Entry)] = &[
+    ("answer", answers::answer),
     ("authority", authority::said),
     ("authorization", guards::authorization),
     ("chunks", chunks::body),

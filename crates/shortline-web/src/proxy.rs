@@ -13,7 +13,7 @@
 //! | [`service`] | the servers that DNS names (SRV) |
 //! | `retries` | how often a second one is asked |
 //! | `pool` | connections to one backend, kept alive |
-//! | `http1` | a connection in HTTP/1.1 |
+//! | [`http1`] | a connection in HTTP/1.1 |
 //! | `http2` | requests as streams of a connection in HTTP/2 |
 //! | `sender` | connections that carry one request at a time |
 //! | [`fastcgi`] | backends that speak FastCGI |
@@ -46,7 +46,7 @@ mod exchange;
 pub mod fastcgi;
 pub mod fetch;
 pub mod head;
-mod http1;
+pub mod http1;
 mod http2;
 pub mod mirror;
 mod options;

@@ -17,7 +17,7 @@
 //! before the request was written whole is passed on even if the rest cannot be written any more.
 
 mod body;
-mod head;
+pub mod head;
 mod sending;
 
 use std::future::poll_fn;

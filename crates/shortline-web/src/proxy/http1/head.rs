@@ -9,9 +9,13 @@ use http::{HeaderMap, Method, StatusCode, Version};
 /// A response's head.
 #[derive(Debug)]
 pub struct Head {
+    /// Its status.
     pub status: StatusCode,
+    /// HTTP/1.0 or 1.1.
     pub version: Version,
+    /// Its fields, as they came.
     pub headers: HeaderMap,
+    /// How far its body goes.
     pub extent: Extent,
     /// Whether the connection may take another request.
     pub keeps: bool,
@@ -22,6 +26,7 @@ pub struct Head {
 pub enum Extent {
     /// So many bytes.
     Length(u64),
+    /// To the last chunk.
     Chunks,
     /// To the end of the connection.
     Rest,

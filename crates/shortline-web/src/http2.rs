@@ -5,11 +5,13 @@
 //! grant and withdraws its request. h2 would serve a standing request in its own order. The stream
 //! asks again when the connection has moved bytes, since only that can open a window.
 
+use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::UNIX_EPOCH;
 
 use bytes::Bytes;
 use futures_util::FutureExt;
@@ -24,6 +26,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
 
 use crate::context::Connection;
+use crate::gathered::Gathered;
 use crate::outgoing::Outgoing;
 use crate::place;
 use crate::proxy::{ContinueWanted, Http2Body, Received};
@@ -41,7 +44,7 @@ type StreamTask = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// A connection that speaks HTTP/2.
 pub struct Http2<S> {
-    h2: Box<server::Connection<Watched<S>, Bytes>>,
+    h2: Box<server::Connection<Watched<Gathered<S>>, Bytes>>,
     condemned: Arc<Condemned>,
 }
 
@@ -60,7 +63,7 @@ where
         .max_pending_accept_reset_streams(RESETS_PENDING_MAX);
     // Boxed, so that the futures around it stay small (see `connection::serve`).
     let condemned: Arc<Condemned> = Arc::default();
-    let watched = Watched::new(stream, Arc::clone(&condemned));
+    let watched = Watched::new(Gathered::new(stream), Arc::clone(&condemned));
     let handshake = Box::pin(builder.handshake(watched));
     async move {
         match connection.watch.obeying(handshake).await? {
@@ -302,8 +305,22 @@ pub fn multiplexed_head(status: StatusCode, headers: HeaderMap) -> Response<()> 
     response
 }
 
-/// The field `Date` of a response that has none.
+/// The field `Date` of a response that has none. It changes once a second.
 fn date() -> HeaderValue {
-    let text = httpdate::fmt_http_date(clock::date());
-    HeaderValue::from_str(&text).expect("invariant: an HTTP date is visible ASCII")
+    thread_local! {
+        static LAST: RefCell<Option<(u64, HeaderValue)>> = const { RefCell::new(None) };
+    }
+    let now = clock::date();
+    let since_epoch = now.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let second = since_epoch.as_secs();
+    LAST.with_borrow_mut(|last| match last {
+        Some((of, value)) if *of == second => value.clone(),
+        _ => {
+            let text = httpdate::fmt_http_date(now);
+            let value =
+                HeaderValue::from_str(&text).expect("invariant: an HTTP date is visible ASCII");
+            *last = Some((second, value.clone()));
+            value
+        }
+    })
 }

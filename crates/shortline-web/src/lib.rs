@@ -19,6 +19,7 @@ mod connection;
 mod context;
 mod disk;
 pub mod files;
+mod gathered;
 mod http1;
 mod http2;
 #[cfg(feature = "http3")]

@@ -1,14 +1,17 @@
-//! Gathers small writes until they are flushed. h2 writes frame by frame, and flushes when it has written all that it has. Below it each write
-//! would be a TLS record and a system call: with many responses of 10 KB at a time those are most of the work. Gathered they fill
-//! records of 16 KB, and one call takes several.
+//! Gathers small writes within one poll of a connection. h2 writes and flushes frame by frame. Below it each frame would be a TLS record
+//! and a system call, which with many small responses at a time is most of the work. Gathered they fill records of 16 KB, and one call
+//! takes several.
 //!
-//! Bytes are held between h2's write and its flush, within one poll of the connection, at most [`GATHERED_BYTES_MAX`], and longer only while
-//! the socket is full. The link has granted them, and hears that they have left from the socket, as of what h2 holds itself.
-//! What is large passes as it is, behind what was gathered.
+//! Whoever polls h2 says when a poll begins ([`Gathering::begin`]). From then on a flush does nothing, until the end of the poll:
+//! if something is held then ([`Gathering::end`]), h2 is polled once more, and flushes it. So at most [`GATHERED_BYTES_MAX`] are held, within one
+//! poll, and longer only while the socket is full. The link has granted them, and hears that they have left from the socket, as of what h2
+//! holds itself. What is large passes as it is, behind what was gathered.
 
 use std::cell::Cell;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -29,15 +32,42 @@ pub struct Gathered<S> {
     buffer: Vec<u8>,
     /// How much of the buffer is written.
     written: usize,
+    gathering: Gathering,
+}
+
+/// What the code that polls a connection shares with it. The default: nothing is held beyond a flush.
+#[derive(Clone, Default)]
+pub struct Gathering(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    /// A flush may wait.
+    is_lazy: AtomicBool,
+    /// A flush has waited.
+    is_due: AtomicBool,
+}
+
+impl Gathering {
+    /// From now on a flush may wait.
+    pub fn begin(&self) {
+        self.0.is_lazy.store(true, Ordering::Relaxed);
+    }
+
+    /// From now on it may not. Whether one has waited.
+    pub fn end(&self) -> bool {
+        self.0.is_lazy.store(false, Ordering::Relaxed);
+        self.0.is_due.swap(false, Ordering::Relaxed)
+    }
 }
 
 impl<S> Gathered<S> {
-    /// Gathers what is written to `stream`.
-    pub fn new(stream: S) -> Self {
+    /// Gathers what is written to `stream`, as `gathering` says.
+    pub fn new(stream: S, gathering: Gathering) -> Self {
         Self {
             stream,
             buffer: Vec::new(),
             written: 0,
+            gathering,
         }
     }
 
@@ -114,6 +144,11 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Gathered<S> {
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
+        let shared = &this.gathering.0;
+        if shared.is_lazy.load(Ordering::Relaxed) {
+            shared.is_due.store(true, Ordering::Relaxed);
+            return Poll::Ready(Ok(()));
+        }
         ready!(this.poll_buffer(context))?;
         Pin::new(&mut this.stream).poll_flush(context)
     }
@@ -182,12 +217,20 @@ mod tests {
 
     #[test]
     fn small_writes_leave_in_one_and_an_idle_connection_holds_nothing() {
-        let mut gathered = Gathered::new(Socket::default());
+        let gathering = Gathering::default();
+        let mut gathered = Gathered::new(Socket::default(), gathering.clone());
+        gathering.begin();
         for _ in 0..3 {
             let written = Pin::new(&mut gathered).poll_write(&mut context(), b"abc");
             assert!(matches!(written, Poll::Ready(Ok(3))));
+            assert!(
+                Pin::new(&mut gathered)
+                    .poll_flush(&mut context())
+                    .is_ready()
+            );
         }
         assert!(gathered.stream.writes.is_empty());
+        assert!(gathering.end() && !gathering.end());
         assert!(
             Pin::new(&mut gathered)
                 .poll_flush(&mut context())
@@ -206,7 +249,8 @@ mod tests {
             takes in proptest::collection::vec(prop_oneof![Just(0usize), 1usize..3000, Just(usize::MAX)], 1..9),
         ) {
             prop_assume!(takes.iter().any(|takes| *takes > 0));
-            let mut gathered = Gathered::new(Socket { takes, ..Socket::default() });
+            let gathering = Gathering::default();
+            let mut gathered = Gathered::new(Socket { takes, ..Socket::default() }, gathering.clone());
             let mut sent = Vec::new();
             for (size, flush) in sizes.iter().zip(flushes) {
                 let bytes: Vec<u8> = (0..*size).map(|at| (at + sent.len()) as u8).collect();
@@ -220,6 +264,9 @@ mod tests {
                     prop_assert!(gathered.buffer.len() <= GATHERED_BYTES_MAX);
                 }
                 sent.extend_from_slice(&bytes);
+                gathering.begin();
+                prop_assert!(Pin::new(&mut gathered).poll_flush(&mut context()).is_ready());
+                prop_assert!(gathering.end());
                 if flush {
                     while Pin::new(&mut gathered).poll_flush(&mut context()).is_pending() {}
                     prop_assert_eq!(&gathered.stream.writes.concat(), &sent);

@@ -26,7 +26,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
 
 use crate::context::Connection;
-use crate::gathered::Gathered;
+use crate::gathered::{Gathered, Gathering};
 use crate::outgoing::Outgoing;
 use crate::place;
 use crate::proxy::{ContinueWanted, Http2Body, Received};
@@ -46,6 +46,7 @@ type StreamTask = Pin<Box<dyn Future<Output = ()> + Send>>;
 pub struct Http2<S> {
     h2: Box<server::Connection<Watched<Gathered<S>>, Bytes>>,
     condemned: Arc<Condemned>,
+    gathering: Gathering,
 }
 
 /// Exchanges settings with the client. `None`: the connection ended meanwhile.
@@ -63,13 +64,16 @@ where
         .max_pending_accept_reset_streams(RESETS_PENDING_MAX);
     // Boxed, so that the futures around it stay small (see `connection::serve`).
     let condemned: Arc<Condemned> = Arc::default();
-    let watched = Watched::new(Gathered::new(stream), Arc::clone(&condemned));
+    let gathering = Gathering::default();
+    let gathered = Gathered::new(stream, gathering.clone());
+    let watched = Watched::new(gathered, Arc::clone(&condemned));
     let handshake = Box::pin(builder.handshake(watched));
     async move {
         match connection.watch.obeying(handshake).await? {
             Ok(h2) => Some(Http2 {
                 h2: Box::new(h2),
                 condemned,
+                gathering,
             }),
             Err(error) => {
                 connection.server.count_connection_error(&error);
@@ -84,7 +88,11 @@ pub async fn serve<S>(connection: Arc<Connection>, http2: Http2<S>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let Http2 { mut h2, condemned } = http2;
+    let Http2 {
+        mut h2,
+        condemned,
+        gathering,
+    } = http2;
     let moved = Arc::new(Notify::new());
     let mut streams: FuturesUnordered<StreamTask> = FuturesUnordered::new();
     let mut moves_seen = 0;
@@ -99,9 +107,14 @@ where
             Order::Drain => h2.graceful_shutdown(),
         }
         loop {
-            // Streams first: the connection flushes right after what they hand over.
+            gathering.begin();
+            // Streams first: the connection writes right after what they hand over.
             while let Poll::Ready(Some(())) = Pin::new(&mut streams).poll_next(context) {}
-            match h2.poll_accept(context) {
+            let mut accepted = h2.poll_accept(context);
+            if accepted.is_pending() && gathering.end() {
+                accepted = h2.poll_accept(context);
+            }
+            match accepted {
                 Poll::Ready(Some(Ok((request, respond)))) => {
                     let exchange = Exchange {
                         connection: Arc::clone(&connection),

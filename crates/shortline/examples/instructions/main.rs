@@ -8,6 +8,7 @@
 //! | `classify` | the type of 100 statements, of two forms and with other constants each time |
 //! | `admit` | 100 requests at a gate where 100 wait: finish, admit, arrive |
 //! | `scan` | where the 200 messages of a piece of a PostgreSQL stream begin |
+//! | `answer` | the heads of 100 responses of a backend over HTTP/1.1 |
 //! | `pool::simple`, `pool::prepared`, `pool::extended` | 100 transactions of one client through the pool, as pgbench's select-only ones: by their text, a named statement, one without a name |
 //! | `pool::transaction` | 100 transactions of BEGIN, two statements and COMMIT |
 //! | `pool::waiting`, `pool::crowded` | 100 of `simple`, where 31 and 999 clients wait for the one connection |
@@ -21,12 +22,15 @@ use std::collections::VecDeque;
 use std::hint::black_box;
 use std::num::NonZeroU32;
 
+use bytes::BytesMut;
+use http::Method;
 use shortline_gate::classify::{Classifier, ClassifierConfig, Client, Dialect, Protocol};
 use shortline_gate::postgres::frame::Scanner;
 use shortline_sched::admission::{
     Admission, AdmissionConfig, Capacity, Order, Outcome, RequestId, TypeId,
 };
 use shortline_sched::{Client as Owner, JobSpec, Policy, Scheduler, SchedulerConfig};
+use shortline_web::proxy::http1::head;
 
 const JOBS: u64 = 1_000;
 const GRANTS: u64 = 1_000;
@@ -34,6 +38,8 @@ const QUANTUM: u64 = 4_344;
 const ROUNDS: u64 = 100;
 const WAITING: usize = 100;
 const MESSAGES: u32 = 200;
+/// The most bytes and fields of a head: a route's defaults.
+const HEAD_LIMITS: (usize, usize) = (64 * 1024, 100);
 
 /// Runs the path that is named, or all.
 fn main() {
@@ -55,7 +61,32 @@ fn main() {
     if is_wanted("scan") {
         scan(&rows());
     }
+    if is_wanted("answer") {
+        answer(&mut answers());
+    }
     pool::run(is_wanted);
+}
+
+#[inline(never)]
+fn answer(heads: &mut [BytesMut]) {
+    for text in heads {
+        let head = head::read(text, &Method::GET, HEAD_LIMITS);
+        black_box(head).expect("invariant: it is a head");
+    }
+}
+
+/// Heads as nginx writes them.
+fn answers() -> Vec<BytesMut> {
+    let text = |number| {
+        format!(
+            "HTTP/1.1 200 OK\r\nServer: nginx\r\nDate: Thu, 26 Nov 2026 12:00:00 GMT\r\nContent-Type: text/html\r\n\
+             Content-Length: {number}\r\nLast-Modified: Thu, 26 Nov 2026 11:00:00 GMT\r\nConnection: keep-alive\r\n\
+             ETag: \"6566b0a0-{number:x}\"\r\nAccept-Ranges: bytes\r\n\r\n"
+        )
+    };
+    (0..ROUNDS)
+        .map(|number| text(1000 + number).as_bytes().into())
+        .collect()
 }
 
 #[inline(never)]

@@ -2,10 +2,10 @@
 //! and a system call, which with many small responses at a time is most of the work. Gathered they fill records of 16 KB, and one call
 //! takes several.
 //!
-//! Whoever polls h2 says when a poll begins ([`Gathering::begin`]). From then on a flush does nothing, until the end of the poll:
-//! if something is held then ([`Gathering::end`]), h2 is polled once more, and flushes it. So at most [`GATHERED_BYTES_MAX`] are held, within one
-//! poll, and longer only while the socket is full. The link has granted them, and hears that they have left from the socket, as of what h2
-//! holds itself. What is large passes as it is, behind what was gathered.
+//! Whoever polls h2 says when a poll begins ([`Gathering::begin`]). From then on a flush does nothing, until the end of the
+//! poll: if something is held then ([`Gathering::end`]), h2 is polled once more, and flushes it. So at most [`GATHERED_BYTES_MAX`]
+//! are held, within one poll, and longer only while the socket is full. The link has granted them, and hears that they have left
+//! from the socket, as of what h2 holds itself. What is large passes as it is, behind what was gathered.
 
 use std::cell::Cell;
 use std::io::{self, IoSlice};

@@ -1,10 +1,15 @@
 //! The heads of HTTP/1.1: a request's as it is written, a response's as it is read, and what that says of its body
 //! (RFC 9112, 6.3) and of the connection (9.3).
 
+use std::mem::MaybeUninit;
+
 use bytes::{Bytes, BytesMut};
 use http::header::{CONNECTION, CONTENT_LENGTH, HeaderName, HeaderValue, TRANSFER_ENCODING};
 use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode, Version};
+
+/// So many fields need no memory of their own while a head is read.
+const FIELDS: usize = 128;
 
 /// A response's head.
 #[derive(Debug)]
@@ -153,9 +158,18 @@ impl Field {
 
 /// The length of the head, and what is in it.
 fn find(input: &[u8], fields_max: usize) -> Result<Option<(usize, Found)>, HeadError> {
-    let mut fields = vec![httparse::EMPTY_HEADER; fields_max];
-    let mut response = httparse::Response::new(&mut fields);
-    let parsed = match response.parse(input) {
+    let mut few = [const { MaybeUninit::uninit() }; FIELDS];
+    let mut many = Vec::new();
+    let fields = match few.get_mut(..fields_max) {
+        Some(fields) => fields,
+        None => {
+            many.resize_with(fields_max, MaybeUninit::uninit);
+            &mut many[..]
+        }
+    };
+    let mut response = httparse::Response::new(&mut []);
+    let parser = httparse::ParserConfig::default();
+    let parsed = match parser.parse_response_with_uninit_headers(&mut response, input, fields) {
         Ok(parsed) => parsed,
         Err(httparse::Error::TooManyHeaders) => return Err(HeadError::TooMany(fields_max)),
         Err(error) => return Err(HeadError::Malformed(error)),

@@ -167,26 +167,34 @@ impl Front {
 
     /// A worker's part.
     pub fn follow(&self) -> Follower {
-        Follower(self.0.subscribe())
+        let mut states = self.0.subscribe();
+        let first = states.borrow_and_update().clone();
+        Follower { states, first }
     }
 }
 
 /// A worker's part.
-pub struct Follower(channel::Receiver<State>);
+pub struct Follower {
+    states: channel::Receiver<State>,
+    /// The state that the worker was made for. A reload may come before the worker runs, and somebody has to take what
+    /// waits in a socket that is given up.
+    first: State,
+}
 
 impl Follower {
     /// Accepts from what the server listens on, until it is dropped. Must be called inside the worker's runtime.
     ///
     /// # Errors
     /// One of the first sockets cannot be registered with the poller. Of later ones the log tells.
-    pub async fn accept(mut self, taker: Taker) -> io::Result<()> {
+    pub async fn accept(self, taker: Taker) -> io::Result<()> {
+        let Self { mut states, first } = self;
         let mut accepting: Vec<Accepting> = Vec::new();
-        let mut state = self.0.borrow_and_update().clone();
-        for listener in state.accepted() {
+        for listener in first.accepted() {
             accepting.push(Accepting::start(listener, &taker)?);
         }
-        while self.0.changed().await.is_ok() {
-            state = self.0.borrow_and_update().clone();
+        drop(first);
+        while states.changed().await.is_ok() {
+            let state = states.borrow_and_update().clone();
             let (go_on, given_up): (Vec<_>, Vec<_>) = accepting
                 .into_iter()
                 .partition(|accepting| state.accepts(&accepting.listener));

@@ -484,9 +484,12 @@ mod tests {
         std::future::poll_fn(|context| {
             turns += 1;
             wire.wait(context);
-            // Twice by the same task is once.
+            // Twice by the same task is once, if its wakers can be told to be the same. An optimized build may have copies of
+            // what tells it.
             wire.wait(context);
-            assert_eq!(wire.counts.writers.lock().len(), 1);
+            let is_known = context.waker().clone().will_wake(context.waker());
+            let kept = if is_known { 1 } else { 2 };
+            assert_eq!(wire.counts.writers.lock().len(), kept);
             control.on_sent(Instant::now(), 1200, turns);
             if turns == 3 {
                 Poll::Ready(())

@@ -10,7 +10,7 @@
 //! | `body` | reads a response's body: by length, in chunks, or to the end of the connection |
 //! | `sending` | writes a request, its body as fast as the backend takes it |
 //!
-//! What is read is bounded: a head by `response_head_bytes_max` and `response_fields_max`, a body by what is asked for, [`READ_BYTES_MAX`]
+//! What is read is bounded: a head by `response_head_bytes_max` and `response_fields_max`, a body by what is asked for, `READ_BYTES_MAX`
 //! at a time. Bytes that nobody has asked for end the connection.
 //!
 //! Source: RFC 9112; where it leaves a choice, as hyper 1.12 does, which was here before. Departure: a response that comes
@@ -124,7 +124,7 @@ impl Http1 {
     /// Sends a request, and waits for the head of its response. Dropping the future ends the connection.
     ///
     /// # Errors
-    /// [`Unsent`]
+    /// `Unsent`
     pub async fn send(
         &self,
         request: Request<RequestBody>,

@@ -152,11 +152,13 @@ pub fn version(testbed: &Testbed, server: Server) -> Result<String, TestbedError
     };
     let output = std::process::Command::new(&program).arg(argument).output();
     let output = output.map_err(TestbedError::file(&program))?;
-    // nginx writes its version to standard error.
+    // nginx writes its version to standard error, Envoy begins with an empty line.
     let text = [output.stdout, output.stderr].concat();
     let text = String::from_utf8_lossy(&text);
-    let version = text.lines().next().unwrap_or_default();
+    let mut lines = text.lines().map(str::trim);
+    let version = lines.find(|line| !line.is_empty());
     Ok(version
+        .unwrap_or_default()
         .trim_start_matches("Server version: ")
         .trim_start_matches("nginx version: ")
         .to_owned())

@@ -2,7 +2,7 @@
 //! configurations of the others are in `peers/`, tuned as their documentation recommends.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
@@ -77,6 +77,25 @@ pub struct ServerSetup {
     pub writers: Option<u32>,
     /// Where it has its responses from. Others than ours have files, or a backend.
     pub source: Source,
+}
+
+impl ServerSetup {
+    /// At 127.0.0.1, with a folder of files and nothing else said.
+    pub fn new(place: Place, port: u16, root: &Path) -> Self {
+        Self {
+            place,
+            address: "127.0.0.1".into(),
+            port,
+            root: root.into(),
+            rate: None,
+            speech: Speech::default(),
+            uplink_loopback: false,
+            admin_port: None,
+            workers: None,
+            writers: None,
+            source: Source::Files,
+        }
+    }
 }
 
 /// A running server that listens.

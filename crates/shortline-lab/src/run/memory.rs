@@ -24,7 +24,7 @@ use shortline_testbed::Testbed;
 use shortline_testbed::idle_client::{self, IdleClient};
 use shortline_testbed::proc_fs;
 use shortline_testbed::process::raise_open_files;
-use shortline_testbed::server::{self, OursMode, Running, Server, ServerSetup, Source, Speech};
+use shortline_testbed::server::{self, OursMode, Running, Server, ServerSetup, Speech};
 
 /// How many connections.
 const CONNECTIONS: u32 = 10_000;
@@ -125,17 +125,8 @@ fn measure(
     root: &Path,
 ) -> Result<Measured, LabError> {
     let setup = ServerSetup {
-        place: Place::Here,
-        address: "127.0.0.1".into(),
-        port: free_port()?,
-        root: root.into(),
-        rate: None,
         speech,
-        uplink_loopback: false,
-        admin_port: None,
-        workers: None,
-        writers: None,
-        source: Source::Files,
+        ..ServerSetup::new(Place::Here, free_port()?, root)
     };
     let mut running = Running::start(testbed, server, &setup)?;
     let resident_begin_bytes = proc_fs::resident_bytes(running.pid());

@@ -15,6 +15,7 @@ use shortline_sched::Policy;
 
 use super::study::{Choices, Data, Findings, Job, Study};
 use super::uplink::free_port;
+use super::versus::generators::{Work, parse_wrk};
 use crate::LabError;
 use crate::study::design::{Experiment, Throughput};
 use crate::study::plan::{read_json, write_json};
@@ -25,7 +26,7 @@ use shortline_testbed::Testbed;
 use shortline_testbed::command;
 use shortline_testbed::proc_fs;
 use shortline_testbed::process::Process;
-use shortline_testbed::server::{self, OursMode, Running, Server, ServerSetup, Source, Speech};
+use shortline_testbed::server::{self, OursMode, Running, Server, ServerSetup};
 
 /// The default seconds of one measurement, and number of rounds.
 const SECONDS: u64 = 5;
@@ -215,17 +216,8 @@ fn measure(
     round: u64,
 ) -> Result<Measured, LabError> {
     let server_setup = ServerSetup {
-        place: Place::Here,
-        address: "127.0.0.1".into(),
-        port: free_port()?,
-        root: root.into(),
-        rate: None,
-        speech: Speech::default(),
         uplink_loopback: case.uplink_loopback,
-        admin_port: None,
-        workers: None,
-        writers: None,
-        source: Source::Files,
+        ..ServerSetup::new(Place::Here, free_port()?, root)
     };
     let mut running = Running::start(testbed, server, &server_setup)?;
     let url = format!(
@@ -241,10 +233,7 @@ fn measure(
         let problem = format!("{problem} from {server}: {}", said.replace('\n', " "));
         LabError::failed(format!("wrk {url}"), &problem)
     };
-    if said.contains("Non-2xx") || said.contains("Socket errors") {
-        return Err(wrong("errors"));
-    }
-    let (requests, wall_s) = parse_wrk(&said).ok_or_else(|| wrong("no count"))?;
+    let Work { requests, wall_s } = parse_wrk(&said).ok_or_else(|| wrong("no count, or errors"))?;
     Ok(Measured {
         case: case.name.into(),
         server: server.to_string(),
@@ -270,18 +259,6 @@ fn drive(testbed: &Testbed, wrk: &Path, url: &str, length: Duration) -> Result<S
     let process = Process::start(testbed, &Place::Here, wrk, &arguments, &log)?;
     process.finish("wrk", length + Duration::from_secs(30))?;
     fs::read_to_string(log.path()).map_err(LabError::file(log.path()))
-}
-
-/// The requests and seconds of a line such as `  83420 requests in 5.00s, 93.2MB read`.
-fn parse_wrk(said: &str) -> Option<(u64, f64)> {
-    let line = said.lines().find(|line| line.contains(" requests in "))?;
-    let (requests, rest) = line.trim().split_once(" requests in ")?;
-    let wall = rest.split(',').next()?;
-    let wall_s = match wall.strip_suffix('m') {
-        Some(minutes) => minutes.parse::<f64>().ok()? * 60.0,
-        None => wall.strip_suffix('s')?.parse().ok()?,
-    };
-    Some((requests.parse().ok()?, wall_s))
 }
 
 /// The report on the results in `folder`.
@@ -347,20 +324,4 @@ fn report(folder: &Path) -> Result<String, LabError> {
     .ok();
     text += &table.to_string();
     Ok(text)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn wrk_is_understood() {
-        let said = "Running 5s test @ http://127.0.0.1/\n  83420 requests in 5.01s, 93.2MB read\nRequests/sec: 1\n";
-        assert_eq!(parse_wrk(said), Some((83_420, 5.01)));
-        assert_eq!(
-            parse_wrk("  12 requests in 1.50m, 1MB read"),
-            Some((12, 90.0))
-        );
-        assert_eq!(parse_wrk("unable to connect"), None);
-    }
 }

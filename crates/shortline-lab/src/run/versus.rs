@@ -7,7 +7,7 @@
 //!
 //! Latency is taken at the same rate from all: half of what the slowest did.
 
-mod generators;
+pub mod generators;
 
 use std::fs;
 use std::path::Path;
@@ -196,17 +196,9 @@ impl<'a> Bed<'a> {
     ) -> Result<(Running, u16), LabError> {
         let port = free_port()?;
         let setup = ServerSetup {
-            place,
-            address: "127.0.0.1".into(),
-            port,
-            root: root.into(),
-            rate: None,
             speech,
-            uplink_loopback: false,
-            admin_port: None,
-            workers: None,
-            writers: None,
             source,
+            ..ServerSetup::new(place, port, root)
         };
         Ok((Running::start(self.testbed, server, &setup)?, port))
     }

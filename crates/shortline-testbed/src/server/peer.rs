@@ -325,20 +325,13 @@ fn open_files_max() -> u64 {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use std::path::Path;
 
     fn setup(speech: Speech, source: Source) -> ServerSetup {
         ServerSetup {
-            place: Place::Here,
-            address: "127.0.0.1".into(),
-            port: 8080,
-            root: "/srv/www".into(),
-            rate: None,
             speech,
-            uplink_loopback: false,
-            admin_port: None,
-            workers: None,
-            writers: None,
             source,
+            ..ServerSetup::new(Place::Here, 8080, Path::new("/srv/www"))
         }
     }
 

@@ -227,11 +227,16 @@ pub fn connection_options(headers: &HeaderMap) -> impl Iterator<Item = HeaderNam
 }
 
 fn takes_trailers(headers: &HeaderMap) -> bool {
+    says(headers, &header::TE, b"trailers")
+}
+
+/// Whether a field that lists options has this one.
+pub fn says(headers: &HeaderMap, name: &HeaderName, option: &[u8]) -> bool {
     headers
-        .get_all(header::TE)
+        .get_all(name)
         .iter()
         .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
-        .any(|coding| coding.trim_ascii().eq_ignore_ascii_case(b"trailers"))
+        .any(|said| said.trim_ascii().eq_ignore_ascii_case(option))
 }
 
 /// The host that the client named: in the target (RFC 9112 3.2.2), or else in `Host`.

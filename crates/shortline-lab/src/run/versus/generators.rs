@@ -145,7 +145,7 @@ fn wrong(url: &str, said: &str) -> LabError {
 }
 
 /// The requests and seconds of a line such as `  83420 requests in 5.00s, 93.2MB read`; `None` also if any failed.
-fn parse_wrk(said: &str) -> Option<Work> {
+pub fn parse_wrk(said: &str) -> Option<Work> {
     if said.contains("Non-2xx") || said.contains("Socket errors") {
         return None;
     }

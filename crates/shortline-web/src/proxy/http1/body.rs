@@ -7,11 +7,11 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 use tokio::task::AbortHandle;
 
-use super::head::{Extent, HeadError};
+use super::head::{self, Extent, HeadError};
 use super::{Failure, Http1, Switched, Wire};
 use crate::chunked::{Chunked, Part};
 
@@ -156,29 +156,13 @@ impl Chunks {
     }
 
     /// The fields after the last chunk; `None` if there are none.
-    fn trailers(&self) -> Result<Option<HeaderMap>, HeadError> {
-        if self.trailers.len() <= 2 {
-            return Ok(None);
-        }
-        let mut fields = vec![httparse::EMPTY_HEADER; self.fields_max];
-        let parsed = match httparse::parse_headers(&self.trailers, &mut fields) {
-            Ok(httparse::Status::Complete((_, parsed))) => parsed,
-            Ok(httparse::Status::Partial) => return Err(HeadError::Field),
-            Err(httparse::Error::TooManyHeaders) => {
-                return Err(HeadError::TooMany(self.fields_max));
-            }
-            Err(error) => return Err(HeadError::Malformed(error)),
-        };
-        let mut trailers = HeaderMap::with_capacity(parsed.len());
-        for field in parsed {
-            let name = HeaderName::from_bytes(field.name.as_bytes());
-            let value = HeaderValue::from_bytes(field.value);
-            match (name, value) {
-                (Ok(name), Ok(value)) => trailers.append(name, value),
-                _ => return Err(HeadError::Field),
-            };
-        }
-        Ok(Some(trailers))
+    fn trailers(&mut self) -> Result<Option<HeaderMap>, HeadError> {
+        let text = self.trailers.split().freeze();
+        // The line that ends them is there always.
+        let has_some = text.len() > 2;
+        has_some
+            .then(|| head::trailers(&text, self.fields_max))
+            .transpose()
     }
 }
 

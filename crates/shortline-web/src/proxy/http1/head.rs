@@ -8,6 +8,8 @@ use http::header::{CONNECTION, CONTENT_LENGTH, HeaderName, HeaderValue, TRANSFER
 use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode, Version};
 
+use super::super::head::says;
+
 /// So many fields need no memory of their own while a head is read.
 const FIELDS: usize = 128;
 
@@ -58,6 +60,15 @@ pub enum HeadError {
     /// HTTP/1.0 has no transfer codings.
     #[error("a response in HTTP/1.0 with Transfer-Encoding")]
     Coded,
+}
+
+impl HeadError {
+    fn of(error: httparse::Error, fields_max: usize) -> Self {
+        match error {
+            httparse::Error::TooManyHeaders => Self::TooMany(fields_max),
+            error => Self::Malformed(error),
+        }
+    }
 }
 
 impl Head {
@@ -116,11 +127,7 @@ pub fn read(
         return Err(HeadError::TooLarge(bytes_max));
     }
     let text = input.split_to(bytes).freeze();
-    let mut headers = HeaderMap::with_capacity(found.fields.len());
-    for field in &found.fields {
-        let (name, value) = field.of(&text)?;
-        headers.append(name, value);
-    }
+    let mut headers = fields(&text, &found.fields)?;
     let extent = extent(method, found.status, found.version, &mut headers)?;
     Ok(Some(Head {
         status: found.status,
@@ -156,6 +163,43 @@ impl Field {
     }
 }
 
+/// The fields at these places of a text.
+fn fields(text: &Bytes, places: &[Field]) -> Result<HeaderMap, HeadError> {
+    let mut fields = HeaderMap::with_capacity(places.len());
+    for place in places {
+        let (name, value) = place.of(text)?;
+        fields.append(name, value);
+    }
+    Ok(fields)
+}
+
+/// Where fields are in the text of which they were parsed.
+fn places(text: &[u8], parsed: &[httparse::Header<'_>]) -> Vec<Field> {
+    let begin = text.as_ptr() as usize;
+    let place = |part: &[u8]| {
+        let from = part.as_ptr() as usize - begin;
+        (from, from + part.len())
+    };
+    let field = |field: &httparse::Header<'_>| Field {
+        name: place(field.name.as_bytes()),
+        value: place(field.value),
+    };
+    parsed.iter().map(field).collect()
+}
+
+/// The fields behind the last chunk, with the line that ends them.
+///
+/// # Errors
+/// [`HeadError`]
+pub fn trailers(text: &Bytes, fields_max: usize) -> Result<HeaderMap, HeadError> {
+    let mut space = vec![httparse::EMPTY_HEADER; fields_max];
+    match httparse::parse_headers(text, &mut space) {
+        Ok(httparse::Status::Complete((_, parsed))) => fields(text, &places(text, parsed)),
+        Ok(httparse::Status::Partial) => Err(HeadError::Field),
+        Err(error) => Err(HeadError::of(error, fields_max)),
+    }
+}
+
 /// The length of the head, and what is in it.
 fn find(input: &[u8], fields_max: usize) -> Result<Option<(usize, Found)>, HeadError> {
     let mut few = [const { MaybeUninit::uninit() }; FIELDS];
@@ -171,16 +215,10 @@ fn find(input: &[u8], fields_max: usize) -> Result<Option<(usize, Found)>, HeadE
     let parser = httparse::ParserConfig::default();
     let parsed = match parser.parse_response_with_uninit_headers(&mut response, input, fields) {
         Ok(parsed) => parsed,
-        Err(httparse::Error::TooManyHeaders) => return Err(HeadError::TooMany(fields_max)),
-        Err(error) => return Err(HeadError::Malformed(error)),
+        Err(error) => return Err(HeadError::of(error, fields_max)),
     };
     let httparse::Status::Complete(bytes) = parsed else {
         return Ok(None);
-    };
-    let begin = input.as_ptr() as usize;
-    let place = |part: &[u8]| {
-        let from = part.as_ptr() as usize - begin;
-        (from, from + part.len())
     };
     let found = Found {
         status: response
@@ -191,14 +229,7 @@ fn find(input: &[u8], fields_max: usize) -> Result<Option<(usize, Found)>, HeadE
             Some(0) => Version::HTTP_10,
             _ => Version::HTTP_11,
         },
-        fields: response
-            .headers
-            .iter()
-            .map(|field| Field {
-                name: place(field.name.as_bytes()),
-                value: place(field.value),
-            })
-            .collect(),
+        fields: places(input, response.headers),
     };
     Ok(Some((bytes, found)))
 }
@@ -230,10 +261,8 @@ fn extent(
             Extent::Rest
         });
     }
-    let mut lengths = headers.get_all(CONTENT_LENGTH).iter();
-    let lengths = lengths
-        .by_ref()
-        .flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+    let lengths = headers.get_all(CONTENT_LENGTH).iter();
+    let lengths = lengths.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
     let mut length = None;
     for said in lengths {
         let bytes = number(said.trim_ascii()).ok_or(HeadError::Length)?;
@@ -254,12 +283,7 @@ fn number(text: &[u8]) -> Option<u64> {
 
 /// Whether the backend keeps the connection open (RFC 9112, 9.3).
 fn keeps(version: Version, headers: &HeaderMap) -> bool {
-    let says = |option: &[u8]| {
-        let options = headers.get_all(CONNECTION).iter();
-        options
-            .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
-            .any(|said| said.trim_ascii().eq_ignore_ascii_case(option))
-    };
+    let says = |option| says(headers, &CONNECTION, option);
     match version {
         Version::HTTP_10 => says(b"keep-alive") && !says(b"close"),
         _ => !says(b"close"),

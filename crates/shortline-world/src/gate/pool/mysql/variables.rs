@@ -6,9 +6,12 @@ use super::packets::Failed;
 use super::words::unquoted;
 
 /// Variables and their values by default. Those of character sets depend on the login.
-const KNOWN: [(&str, &str); 14] = [
+const KNOWN: [(&str, &str); 18] = [
     ("autocommit", "1"),
     ("completion_type", "NO_CHAIN"),
+    ("default_storage_engine", "InnoDB"),
+    ("default_week_format", "0"),
+    ("div_precision_increment", "4"),
     ("foreign_key_checks", "1"),
     ("group_concat_max_len", "1048576"),
     ("last_insert_id", "0"),
@@ -16,6 +19,7 @@ const KNOWN: [(&str, &str); 14] = [
     ("max_statement_time", "0.000000"),
     ("net_write_timeout", "60"),
     ("rand_seed1", "0"),
+    ("sql_auto_is_null", "0"),
     ("sql_mode", "STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION"),
     ("sql_select_limit", "18446744073709551615"),
     ("time_zone", "SYSTEM"),

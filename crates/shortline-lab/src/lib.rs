@@ -20,6 +20,7 @@ pub mod run;
 mod study;
 
 pub use error::LabError;
+pub use report::compare::{Comparison, compare};
 pub use report::results_page;
 pub use run::{Report, RunOptions, list, pass::report, run, show};
 pub use study::environment::Environment;

@@ -66,6 +66,14 @@ enum Command {
         /// The folder that `lab run` wrote, or one with such folders in it
         folder: PathBuf,
     },
+    /// Put two runs of `versus` side by side: kept, now, difference; exit code 1 if a row has lost more
+    /// than 5 % of its ratio to the best other server
+    Compare {
+        /// The folder of the run to compare with
+        kept: PathBuf,
+        /// The folder of the run that is judged
+        now: PathBuf,
+    },
     /// Run the server or the gate in simulated worlds, each drawn from a seed, and look after every
     /// event whether everything holds; exit code 1 if it does not
     ///
@@ -185,6 +193,7 @@ fn run(command: Command) -> Result<(), CommandError> {
         Command::Show { experiment } => print(shortline_lab::show(&experiment).map_err(failed)?),
         Command::Run(asked) => run_and_report(&asked.into()),
         Command::Report { folder } => print(&shortline_lab::report(&folder).map_err(failed)?),
+        Command::Compare { kept, now } => compare(&kept, &now),
         Command::Simulate(asked) => simulate(&asked),
         Command::Results { check, root } => make_results(&root, check),
         Command::Kernel {
@@ -220,6 +229,15 @@ fn run_and_report(options: &RunOptions) -> Result<(), CommandError> {
         0 => Ok(()),
         1 => Err(CommandError::Void("1 run, see the report".into())),
         runs => Err(CommandError::Void(format!("{runs} runs, see the report"))),
+    }
+}
+
+fn compare(kept: &Path, now: &Path) -> Result<(), CommandError> {
+    let found = shortline_lab::compare(kept, now).map_err(|error| failed(error.into()))?;
+    print(&found.text)?;
+    match found.lost.as_slice() {
+        [] => Ok(()),
+        lost => Err(CommandError::Failure(lost.join("; "))),
     }
 }
 

@@ -9,6 +9,7 @@
 pub mod adversary;
 mod by_group;
 pub mod claims;
+pub mod compare;
 mod data;
 mod document;
 mod drawings;

@@ -65,11 +65,7 @@ pub struct Outcome {
 impl Results {
     /// What a row came to; `None` if ours or all others are missing.
     pub fn outcome(&self, row: &Row) -> Option<Outcome> {
-        let mut works: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
-        for measured in self.of(row) {
-            let work = measured.requests as f64 / measured.cpu_s;
-            works.entry(&measured.server).or_default().push(work);
-        }
+        let mut works = self.works(row);
         let ours = works.remove(OURS.to_string().as_str())?;
         let median = |works: &[f64]| Spread::of(works.iter().copied()).map(|spread| spread.median);
         let mut others: Vec<(&str, f64)> = works
@@ -77,8 +73,7 @@ impl Results {
             .filter_map(|(server, works)| Some((*server, median(works)?)))
             .collect();
         others.sort_by(|a, b| b.1.total_cmp(&a.1));
-        let best = works.get(others.first()?.0)?;
-        let ratio = Spread::of(ours.iter().zip(best).map(|(ours, best)| ours / best))?;
+        let ratio = self.ratio_to(row, others.first()?.0)?;
         let servers = [(OURS.to_string(), median(&ours)?)].into_iter();
         let others = others
             .into_iter()
@@ -87,6 +82,23 @@ impl Results {
             servers: servers.chain(others).collect(),
             ratio,
         })
+    }
+
+    /// Our work over that of another server, round by round; `None` if one of them is missing.
+    pub fn ratio_to(&self, row: &Row, other: &str) -> Option<Spread> {
+        let works = self.works(row);
+        let (ours, other) = (works.get(OURS.to_string().as_str())?, works.get(other)?);
+        Spread::of(ours.iter().zip(other).map(|(ours, other)| ours / other))
+    }
+
+    /// Requests per second of processor time in each round, by server.
+    fn works(&self, row: &Row) -> BTreeMap<&str, Vec<f64>> {
+        let mut works: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+        for measured in self.of(row) {
+            let work = measured.requests as f64 / measured.cpu_s;
+            works.entry(&measured.server).or_default().push(work);
+        }
+        works
     }
 
     /// Half of what the slowest server of a row did in the median, in requests a second.
@@ -103,10 +115,11 @@ impl Results {
         Some(slowest / 2.0)
     }
 
-    fn of<'a>(&'a self, row: &'a Row) -> impl Iterator<Item = &'a Measured> {
+    fn of(&self, row: &Row) -> impl Iterator<Item = &Measured> {
+        let name = row.name;
         self.measured
             .iter()
-            .filter(|measured| measured.row == row.name)
+            .filter(move |measured| measured.row == name)
     }
 }
 

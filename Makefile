@@ -1,13 +1,13 @@
 # Shortline's everyday commands. Each is a thin name for a script or a cargo call.
 #
 #   make demo       what it is about, in 90 seconds after the build, without root
-#   make test       all checks and tests, the fuzz targets on their corpus too; what CI runs
+#   make test       all checks and tests, the fuzz targets on their corpus too, and the instructions
+#                   of hot paths; what CI runs
 #   make test-long  the tests that take long: 2,000 hostile clients, the simulator against
 #                   closed forms at loads up to 0.95, W1 in user-mode kernels (one is built),
 #                   minutes of fuzzing; PostgreSQL's, psycopg's and go-sql-driver's own tests and
-#                   programs with five drivers through the gate, the latter through its pool, too; the
-#                   instructions of hot paths; an hour of simulated worlds, half of it the
-#                   gate's; the packages in clean Debians
+#                   programs with five drivers through the gate, the latter through its pool, too; an
+#                   hour of simulated worlds, half of it the gate's; the packages in clean Debians
 #   make wheel      build the Python package (docs/python.md)
 #   make wheel-test test it on two Pythons; a part of test-long
 #   make dist       a release: archive, Debian package, image, chart, SBOM, checksums, in target/dist
@@ -36,6 +36,7 @@ demo:
 test: setup h2spec pebble
 	scripts/lint --but-clippy
 	scripts/test --clippy --no-default-features --features shortline/http3
+	scripts/instructions
 
 test-long: setup h2spec pebble helm
 	scripts/setup kernel
@@ -47,7 +48,6 @@ test-long: setup h2spec pebble helm
 	scripts/otelcol/build
 	cargo test --no-default-features --features otel -p shortline --test serve -- spans
 	SHORTLINE=$(BINARY) scripts/wheel test test-long
-	scripts/instructions
 	scripts/fuzz 60
 	$(BINARY) lab simulate server --from $$(date +%s)000 --seconds 1800
 	$(BINARY) lab simulate gate --from $$(date +%s)000 --seconds 1800

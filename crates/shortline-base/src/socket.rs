@@ -4,7 +4,7 @@
 use std::io::{self, IoSlice};
 use std::net::Shutdown;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -30,10 +30,13 @@ pub type ReceiveHalf = Box<dyn AsyncRead + Send + Unpin>;
 
 impl From<TcpStream> for Halves {
     fn from(stream: TcpStream) -> Self {
-        let (receiving, sending) = stream.into_split();
+        let (receiving, half) = stream.into_split();
         Self {
             receiving: Box::new(receiving),
-            sending: Box::new(sending),
+            sending: Box::new(TcpSendHalf {
+                half: Some(half),
+                ended: AtomicBool::new(false),
+            }),
         }
     }
 }
@@ -164,15 +167,38 @@ pub enum HangUp<'a> {
     Known(bool),
 }
 
-impl SendHalf for OwnedWriteHalf {
+/// The sending half of a TCP connection. Its end is told once: of the protocol, the transport and the drop of this half, whichever
+/// comes first makes the system call.
+struct TcpSendHalf {
+    /// `None` only while it is dropped.
+    half: Option<OwnedWriteHalf>,
+    ended: AtomicBool,
+}
+
+impl TcpSendHalf {
+    fn stream(&self) -> &TcpStream {
+        let half = self.half.as_ref();
+        half.expect("invariant: it is there until it is dropped").as_ref()
+    }
+}
+
+impl Drop for TcpSendHalf {
+    fn drop(&mut self) {
+        if let (Some(half), true) = (self.half.take(), *self.ended.get_mut()) {
+            half.forget();
+        }
+    }
+}
+
+impl SendHalf for TcpSendHalf {
     fn poll_write_ready(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        stream(self).poll_write_ready(context)
+        self.stream().poll_write_ready(context)
     }
 
     fn try_write(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         match slices {
-            [one] => stream(self).try_write(one),
-            _ => stream(self).try_write_vectored(slices),
+            [one] => self.stream().try_write(one),
+            _ => self.stream().try_write_vectored(slices),
         }
     }
 
@@ -183,44 +209,47 @@ impl SendHalf for OwnedWriteHalf {
         offset: u64,
         len: usize,
     ) -> io::Result<usize> {
-        let send = || send_file(stream(self), before, file, offset, len);
-        stream(self).try_io(Interest::WRITABLE, send)
+        let send = || send_file(self.stream(), before, file, offset, len);
+        self.stream().try_io(Interest::WRITABLE, send)
     }
 
     fn shutdown(&self) -> io::Result<()> {
-        SockRef::from(stream(self)).shutdown(Shutdown::Write)
+        match self.ended.swap(true, Ordering::Relaxed) {
+            true => Ok(()),
+            false => SockRef::from(self.stream()).shutdown(Shutdown::Write),
+        }
     }
 
     fn reset(&self) {
         // Fails only if the connection has gone already.
-        let _ = rustix::net::connect_unspec(stream(self));
+        let _ = rustix::net::connect_unspec(self.stream());
     }
 
     fn reset_on_close(&self) {
         // As above.
-        let _ = SockRef::from(stream(self)).set_linger(Some(Duration::ZERO));
+        let _ = SockRef::from(self.stream()).set_linger(Some(Duration::ZERO));
     }
 
     fn info(&self) -> io::Result<TcpInfo> {
-        sys::tcp_info(stream(self))
+        sys::tcp_info(self.stream())
     }
 
     fn unacknowledged_bytes(&self) -> io::Result<u32> {
-        sys::unacknowledged_bytes(stream(self))
+        sys::unacknowledged_bytes(self.stream())
     }
 
     fn set_priority(&self, priority: u32) {
         // The permission was checked at the start; a socket that is gone sends nothing more.
-        let _ = SockRef::from(stream(self)).set_priority(priority);
+        let _ = SockRef::from(self.stream()).set_priority(priority);
     }
 
     fn set_unsent_bytes_max(&self, bytes: u32) {
         // As above.
-        let _ = SockRef::from(stream(self)).set_tcp_notsent_lowat(bytes);
+        let _ = SockRef::from(self.stream()).set_tcp_notsent_lowat(bytes);
     }
 
     fn hang_up(&self) -> HangUp<'_> {
-        HangUp::Ask(stream(self).as_fd())
+        HangUp::Ask(self.stream().as_fd())
     }
 }
 
@@ -299,10 +328,6 @@ impl SendHalf for UnixSendHalf {
     fn hang_up(&self) -> HangUp<'_> {
         HangUp::Ask(self.stream().as_fd())
     }
-}
-
-fn stream(half: &OwnedWriteHalf) -> &TcpStream {
-    half.as_ref()
 }
 
 fn send_file(

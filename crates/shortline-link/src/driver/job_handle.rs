@@ -253,6 +253,7 @@ mod tests {
     use std::sync::Arc;
     use std::task::Waker;
 
+    use shortline_base::socket::Halves;
     use tokio::net::{TcpListener, TcpStream};
 
     use super::*;
@@ -285,8 +286,8 @@ mod tests {
         let here = IpAddr::V4(Ipv4Addr::LOCALHOST);
         let listener = TcpListener::bind((here, 0)).await.unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).await;
-        let (_, socket) = listener.accept().await.unwrap().0.into_split();
-        let transport = link.transport(Box::new(socket), here, here);
+        let socket = Halves::from(listener.accept().await.unwrap().0).sending;
+        let transport = link.transport(socket, here, here);
         (transport, client.unwrap())
     }
 

@@ -179,6 +179,7 @@ mod tests {
     use std::time::Duration;
 
     use socket2::{SockFilter, SockRef};
+    use shortline_base::socket::Halves;
     use tokio::io::AsyncReadExt;
     use tokio::net::{TcpListener, TcpStream};
 
@@ -200,8 +201,8 @@ mod tests {
         let (mut clients, mut ids) = (Vec::new(), Vec::new());
         for _ in 0..2 {
             let client = TcpStream::connect(listener.local_addr().unwrap()).await;
-            let (_, half) = listener.accept().await.unwrap().0.into_split();
-            let socket = Arc::new(Socket::new(Box::new(half), here, 14));
+            let half = Halves::from(listener.accept().await.unwrap().0).sending;
+            let socket = Arc::new(Socket::new(half, here, 14));
             let (id, _) = connections.open(socket.packets(), 0);
             table.insert(id, Arc::clone(&socket));
             clients.push(client.unwrap());

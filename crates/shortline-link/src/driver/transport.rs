@@ -183,6 +183,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use std::net::Ipv4Addr;
 
+    use shortline_base::socket::Halves;
     use tokio::io::AsyncReadExt;
     use tokio::net::{TcpListener, TcpStream};
 
@@ -203,8 +204,8 @@ mod tests {
         let mut client = TcpStream::connect(listener.local_addr().unwrap())
             .await
             .unwrap();
-        let (_, socket) = listener.accept().await.unwrap().0.into_split();
-        let transport = link.transport(Box::new(socket), here, here);
+        let socket = Halves::from(listener.accept().await.unwrap().0).sending;
+        let transport = link.transport(socket, here, here);
         let id = transport.id().unwrap();
         let job = transport.submit(client_at(here), Length::Known(500));
         job.unwrap().finish(500);

@@ -108,6 +108,7 @@ fn filled(bytes: &[u8]) -> Result<OwnedFd, Errno> {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
+    use shortline_base::socket::Halves;
     use tokio::io::AsyncReadExt;
     use tokio::net::{TcpListener, TcpStream};
 
@@ -131,8 +132,8 @@ mod tests {
         let mut peer = TcpStream::connect(listener.local_addr().unwrap())
             .await
             .unwrap();
-        let (_, socket) = listener.accept().await.unwrap().0.into_split();
-        let sent = copy.send(&socket, &[IoSlice::new(b"head")], 1000, 100);
+        let socket = Halves::from(listener.accept().await.unwrap().0).sending;
+        let sent = copy.send(&*socket, &[IoSlice::new(b"head")], 1000, 100);
         assert_eq!(sent.unwrap(), 104);
         let mut head = [0; 4];
         peer.read_exact(&mut head).await.unwrap();

@@ -116,7 +116,7 @@ complete -c shortline -n "__fish_shortline_using_subcommand serve" -l growing -d
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l slots -d 'Responses that may hold unacknowledged bytes in the kernel; implies link mode slots if no mode is given [default: 2]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l control-band -d 'Give SYN-ACKs and handshakes their own band above all others (bands) [default: true]' -r -f -a "true\t''
 false\t''"
-complete -c shortline -n "__fish_shortline_using_subcommand serve" -l quantum -d 'Body bytes of one grant [default: slots 14480; paced one segment, or three from 20mbit on; bands 8192]' -r
+complete -c shortline -n "__fish_shortline_using_subcommand serve" -l quantum -d 'Body bytes of one grant [default: slots 14480; paced one to three segments, or what passes in 0.1 ms; bands 8192]' -r
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l http3 -d 'Speak HTTP/3, too: at the same port of UDP, which the firewall must let through'
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -l check -d 'Only check the configuration, with the folders and certificates that it names, and say what it serves; the exit code is 0 if it is sound'
 complete -c shortline -n "__fish_shortline_using_subcommand serve" -s h -l help -d 'Print help (see more with \'--help\')'

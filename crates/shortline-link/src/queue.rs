@@ -50,6 +50,11 @@ const FREE_QUANTUM_BYTES: u32 = 64 * 1024;
 /// A paced quantum as time on the link, in whole segments, at least one (at 10 Mbit/s that is one): a small
 /// response waits so long behind a large one, and the pacer wakes up as often.
 const PACED_QUANTUM_NS: f64 = 350_000.0;
+/// The same where more than [`PACED_SEGMENTS_FEW`] pass in that time. At 1 Gbit/s a small response takes a hundredth of a
+/// millisecond by itself, so that 350 us would be most of its time.
+const PACED_QUANTUM_NS_FAST: f64 = 100_000.0;
+/// Segments of a quantum that are not made fewer for that.
+const PACED_SEGMENTS_FEW: f64 = 3.0;
 /// What a response of unknown length is taken to have left at least: a segment.
 const UNKNOWN_BYTES_MIN: u64 = SEGMENT_BYTES_DEFAULT as u64;
 /// After so long without a response what clients got before no longer counts.
@@ -366,8 +371,12 @@ impl Queue {
 }
 
 fn paced_quantum_bytes(rate: Rate) -> u32 {
-    let bytes = rate.bps() as f64 / 8e9 * PACED_QUANTUM_NS;
-    let segments = (bytes / f64::from(SEGMENT_BYTES_DEFAULT)).round();
+    let segments_in = |time_ns: f64| {
+        let bytes = rate.bps() as f64 / 8e9 * time_ns;
+        (bytes / f64::from(SEGMENT_BYTES_DEFAULT)).round()
+    };
+    let few = segments_in(PACED_QUANTUM_NS).min(PACED_SEGMENTS_FEW);
+    let segments = segments_in(PACED_QUANTUM_NS_FAST).max(few);
     segments.clamp(1.0, PACED_SEGMENTS_MAX) as u32 * SEGMENT_BYTES_DEFAULT
 }
 

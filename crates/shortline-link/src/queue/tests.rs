@@ -421,3 +421,13 @@ fn a_response_that_is_held_back_leaves_the_link_to_others() {
         "{grants} grants, {full} fill the link"
     );
 }
+
+#[test]
+fn a_paced_quantum_is_a_tenth_of_a_millisecond_on_fast_links_and_few_segments_on_others() {
+    let mbit = [1, 10, 20, 100, 250, 1_000, 10_000];
+    let segments = mbit.map(|mbit| {
+        let bytes = paced_quantum_bytes(Rate::from_bps(mbit * 1_000_000));
+        bytes / SEGMENT_BYTES_DEFAULT
+    });
+    assert_eq!(segments, [1, 1, 1, 3, 3, 9, 44]);
+}

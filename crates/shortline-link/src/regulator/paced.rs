@@ -138,9 +138,8 @@ impl Pacer {
         let bytes = f64::from(wire_bytes).min(self.unwritten_bytes);
         self.unwritten_bytes -= bytes;
         self.queue_bytes -= bytes;
-        if self.unwritten_bytes == 0.0 {
-            self.granted_ns = None;
-        }
+        // That a client's window was full says nothing of how late we are.
+        self.granted_ns = None;
         self.floor();
     }
 
@@ -322,6 +321,13 @@ mod tests {
         pacer.charge(100, 101 * MS);
         pacer.written(100, 101 * MS);
         assert!(pacer.lead_ns() < (MS * 3 / 4) as f64);
+        // The one that could not take more came before the one that could.
+        pacer.charge(100, 200 * MS);
+        pacer.charge(100, 200 * MS);
+        pacer.refund(100);
+        let before = pacer.lead_ns();
+        pacer.written(100, 201 * MS);
+        assert_eq!(pacer.lead_ns().to_bits(), before.to_bits());
     }
 
     #[test]

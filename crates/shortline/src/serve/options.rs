@@ -112,10 +112,10 @@ pub struct UplinkOptions {
     /// Otherwise they wait with the largest responses.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     pub control_band: Option<bool>,
-    /// Body bytes of one grant [default: slots 14480; paced one segment, or three from 20mbit on;
-    /// bands 8192]
+    /// Body bytes of one grant [default: slots 14480; paced one to three segments, or what passes in
+    /// 0.1 ms; bands 8192]
     ///
-    /// At most 1MiB. `auto` uses the quantum of `paced` once it has found a rate.
+    /// Paced, it is what passes in 0.35 ms, from one segment to three, or more where more passes in 0.1 ms. At most 1MiB. `auto` uses the quantum of `paced` once it has found a rate.
     #[arg(long, value_name = "SIZE")]
     pub quantum: Option<Size>,
 }

@@ -226,7 +226,7 @@ fn chart(
         .margin(10)
         .x_label_area_size(44)
         .y_label_area_size(60)
-        .build_cartesian_2d(x_range, (1.0..highest * 1.1).log_scale())?;
+        .build_cartesian_2d(x_range, drawing::log_scale(1.0..highest * 1.1))?;
     let axis = |about| Axis {
         about,
         log: false,

@@ -19,7 +19,7 @@ const HEIGHT: u32 = 500;
 /// The most lines that a title names.
 const NAMED_MAX: usize = 3;
 /// The longest title that half of the width has room for.
-const TITLE_CHARS_MAX: usize = 70;
+const TITLE_CHARS_MAX: usize = 76;
 
 struct Line {
     name: String,
@@ -111,7 +111,7 @@ fn by_size((left, title): (&Panel<'_>, &str), right: &Panel<'_>, results: &[Mode
         "nines of size: 2 is the 99th percentile, 3 the 99.9th",
         0.0..decades,
     );
-    let title = said("slowdown of the largest job", results, |result| {
+    let title = said("slowdown of the largest", results, |result| {
         result.analysis.slowdown_largest
     });
     chart(right, &title, nines, slowdown, &tail)
@@ -170,7 +170,7 @@ fn by_load((left, title): (&Panel<'_>, &str), right: &Panel<'_>, results: &[Mode
     let loads = || ("load", 0.0..1.0);
     let times = "mean time in the system, in service times";
     chart(left, title, loads(), times, &means)?;
-    let title = said("slowdown of the largest job", results, |result| {
+    let title = said("slowdown of the largest", results, |result| {
         result.analysis.slowdown_largest
     });
     chart(

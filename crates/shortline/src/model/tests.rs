@@ -199,8 +199,8 @@ fn a_drawing_is_titled_by_its_result() {
         (
             "--dist exp:1 --load 0.5,0.75 --policy srpt,fifo",
             [
-                "mean time in the system at load 0.75: srpt 2.02, fifo 4.00",
-                "slowdown of the largest job at load 0.75: srpt ",
+                "mean time in the system at load 0.75: srpt 2.07, fifo 4.00",
+                "slowdown of the largest at load 0.75: fifo 1.00, srpt 4.00",
             ],
         ),
         (
@@ -211,7 +211,7 @@ fn a_drawing_is_titled_by_its_result() {
             "--dist bp:0.0009,1e10,0.5 --dist bp:332.07,1e10,1.1 --load 0.9 --policy srpt,fair",
             [
                 "mean slowdown at load 0.9: 1.00 to 10.0",
-                "slowdown of the largest job at load 0.9: 9.54 to 18.5",
+                "slowdown of the largest at load 0.9: 9.54 to 18.5",
             ],
         ),
     ] {

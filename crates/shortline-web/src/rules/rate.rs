@@ -1,4 +1,5 @@
-//! How many requests a client may make in a time: as many as the burst at once, and further ones at the rate. Beyond it the answer is 429 with the seconds after which the next one is answered (RFC 6585, 4).
+//! How many requests a client may make in a time: as many as the burst at once, and further ones at the rate. Beyond it the
+//! answer is 429 with the seconds after which the next one is answered (RFC 6585, 4).
 //!
 //! A client is the one that has a share of the uplink: an address, or the network of 64 bits of an IPv6 address; or whoever
 //! sends a value of a field. Who sends no such field counts by address. The table is bounded: the clients that were not seen for

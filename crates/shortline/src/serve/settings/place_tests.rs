@@ -79,6 +79,12 @@ fn of_a_route() {
             "5: route /api: resolve-every: is for hosts with a name",
             "leave it out",
         ),
+    ]);
+}
+
+#[test]
+fn of_how_the_servers_of_a_route_are_spoken_to() {
+    refused_of_a_route(&[
         (
             "http = \"1\"\nupstream = [\"h2c://a:1\"]",
             "4: route /api: http: \"1\" contradicts upstream h2c://a:1",
@@ -206,9 +212,20 @@ fn of_two_routes() {
     ]);
 }
 
+/// The same for keys of a rule, whose first is in line 6.
+fn refused_of_a_rule(cases: &[(&str, &str)]) {
+    for (keys, begins) in cases {
+        let file = format!("[site]\nnames = [\"a.b\"]\n\n[[site.rule]]\npath = \"/a\"\n{keys}\n");
+        refused(&[(&file, begins, "")]);
+        let several = file.replace("[site]", "[[site]]");
+        let begins = begins.replace("site.rule 1", "site a.b: rule 1");
+        refused(&[(&several, &begins, "")]);
+    }
+}
+
 #[test]
 fn of_a_rule() {
-    for (keys, begins) in [
+    refused_of_a_rule(&[
         (
             "redirect = \"/b\"\nrespond = \"x\"",
             "6: site.rule 1: redirect: contradicts respond",
@@ -253,6 +270,17 @@ fn of_a_rule() {
             "compress = true\nheaders.set = { content-encoding = \"x\" }",
             "6: site.rule 1: compress: the rule sets",
         ),
+    ]);
+    refused(&[(
+        "[site]\n[[site.rule]]\nrespond = \"x\"\n[[site.rule]]\npath = \"/a\"\nrespond = \"y\"\n",
+        "4: site.rule: rule 2 never applies: rule 1 takes all of its requests",
+        "leave it out",
+    )]);
+}
+
+#[test]
+fn of_what_a_rule_lets_in() {
+    refused_of_a_rule(&[
         (
             "host = [\"other.example\"]\nrespond = \"x\"",
             "6: site.rule 1: host: the site does not answer for other.example",
@@ -293,18 +321,7 @@ fn of_a_rule() {
             "try-files = [\"/x\"]",
             "6: site.rule 1: try-files: the site has no files",
         ),
-    ] {
-        let file = format!("[site]\nnames = [\"a.b\"]\n\n[[site.rule]]\npath = \"/a\"\n{keys}\n");
-        refused(&[(&file, begins, "")]);
-        let several = file.replace("[site]", "[[site]]");
-        let begins = begins.replace("site.rule 1", "site a.b: rule 1");
-        refused(&[(&several, &begins, "")]);
-    }
-    refused(&[(
-        "[site]\n[[site.rule]]\nrespond = \"x\"\n[[site.rule]]\npath = \"/a\"\nrespond = \"y\"\n",
-        "4: site.rule: rule 2 never applies: rule 1 takes all of its requests",
-        "leave it out",
-    )]);
+    ]);
 }
 
 #[test]

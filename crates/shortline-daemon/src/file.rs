@@ -3,12 +3,15 @@
 //! An error names the file, the line, the key and what would be right, in one line.
 
 mod explained;
+pub mod spot;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 use shortline_command::toml_text;
-use toml::de::{DeTable, DeValue};
+use spot::Spot;
+use toml::de::DeTable;
 
 /// The most bytes a configuration file may have.
 const FILE_BYTES_MAX: u64 = 16 << 20;
@@ -82,8 +85,8 @@ pub struct Words {
 /// A file's content with its text, to name lines of it.
 #[derive(Clone, Debug, Default)]
 pub struct Source {
-    path: PathBuf,
-    text: String,
+    path: Arc<PathBuf>,
+    text: Arc<str>,
 }
 
 /// Reads a configuration file.
@@ -123,12 +126,9 @@ pub fn read_if_named<T: Keys + Default>(path: Option<&Path>) -> Result<(T, Sourc
 /// [`FileError::Content`]
 pub fn parse<T: Keys>(path: &Path, text: String) -> Result<(T, Source), FileError> {
     let source = Source {
-        path: path.to_owned(),
+        path: Arc::new(path.to_owned()),
         // Editors of other systems begin a file with a mark of its encoding.
-        text: text
-            .strip_prefix('\u{feff}')
-            .map(str::to_owned)
-            .unwrap_or(text),
+        text: text.strip_prefix('\u{feff}').unwrap_or(&text).into(),
     };
     let file = toml::from_str(&source.text).map_err(|error| source.content_error::<T>(&error))?;
     Ok((file, source))
@@ -154,39 +154,15 @@ impl Place<'_> {
 }
 
 impl Source {
-    /// Names a key of a table as `file:line: table.key`, for errors about a combination.
-    pub fn place(&self, table: &str, key: &str) -> String {
-        let parsed = DeTable::parse(&self.text).ok();
-        let span = parsed.as_ref().and_then(|document| {
-            let DeValue::Table(table) = document.get_ref().get(table)?.get_ref() else {
-                return None;
-            };
-            table.get_key_value(key).map(|(key, _)| key.span())
-        });
-        let line = span.map_or_else(String::new, |span| {
-            format!(":{}", toml_text::line(&self.text, span.start))
-        });
-        format!("{}{line}: {table}.{key}", self.path.display())
+    /// The whole file.
+    pub fn top(&self) -> Spot {
+        Spot::top(self)
     }
 
-    /// `file:line: ` of a table of several with that name, the first of which is 0; nothing if it is not there.
-    pub fn line_of(&self, table: &str, index: usize) -> String {
-        let parsed = DeTable::parse(&self.text).ok();
-        let offset = parsed.as_ref().and_then(|document| {
-            let found = document.get_ref().get(table)?;
-            let span = match found.get_ref() {
-                DeValue::Array(tables) => tables.get(index)?.span(),
-                _ => found.span(),
-            };
-            Some(span.start)
-        });
-        offset.map_or_else(String::new, |offset| {
-            format!(
-                "{}:{}: ",
-                self.path.display(),
-                toml_text::line(&self.text, offset)
-            )
-        })
+    /// Names a key of a table as `file:line: table.key`, for errors about a combination.
+    pub fn place(&self, table: &str, key: &str) -> String {
+        let spot = self.top().key(table).key(key);
+        format!("{}: {table}.{key}", spot.file_and_line())
     }
 
     fn content_error<T: Keys>(&self, error: &toml::de::Error) -> FileError {
@@ -226,19 +202,5 @@ impl Source {
             .filter_map(|line| line.trim().strip_prefix('['));
         let table = before.last().map(|name| name.trim_matches(['[', ']', ' ']));
         explained::syntax(message, at, table)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_place_names_the_line_of_a_key() {
-        let source = Source {
-            path: "a.toml".into(),
-            text: "[uplink]\n# x\nslots = 3\n".into(),
-        };
-        assert_eq!(source.place("uplink", "slots"), "a.toml:3: uplink.slots");
     }
 }

@@ -27,7 +27,8 @@ impl Page {
             "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
              <title>{title}</title>\n<style>\n{STYLE}{}</style>\n<main>\n<h1>{title}</h1>\n",
-            in_the_dark(&drawing::style_sheet())
+            in_the_dark(&drawing::style_sheet()),
+            title = escaped(title)
         ))
     }
 
@@ -77,7 +78,7 @@ impl Gain {
     /// # Errors
     /// It cannot be drawn.
     pub fn page(&self) -> Result<String, GainError> {
-        let mut page = Page::new("What Shortline would have given");
+        let mut page = Page::new(&self.title());
         for line in self.heading() {
             page.text(&line);
         }
@@ -140,9 +141,9 @@ impl Gain {
             format,
         };
         let frame = Frame {
-            caption: "mean response time by hour",
+            caption: &self.busiest_told(),
             x: axis("hours since the first", false, drawing::number),
-            y: axis("", true, shortline_table::time_on_axis),
+            y: axis("mean response time", true, shortline_table::time_on_axis),
             shaded: &[],
         };
         drawing::chart(&panel, &frame, &lines)

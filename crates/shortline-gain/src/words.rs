@@ -90,12 +90,7 @@ impl Gain {
                 percent(busiest)
             )];
         };
-        // A few huge downloads decide the mean of all, so it is that of the sizes that most visitors ask for.
-        let usual = full.classes.iter().max_by_key(|class| class.responses);
-        let gain = usual.map_or(1.0, |usual| {
-            usual.waits[FAIR].mean_s / usual.waits[OURS].mean_s
-        });
-        let opening = if gain >= WORTH {
+        let opening = if is_worth_it(full) {
             "Worth it: while the link is full,"
         } else {
             "Little to gain: while the link is full,"
@@ -108,6 +103,40 @@ impl Gain {
             told.push(told_price(large));
         }
         told
+    }
+
+    /// The result in a line, as the page's title.
+    pub(crate) fn title(&self) -> String {
+        let small = self.full.as_ref().map(|full| (full, full.classes.first()));
+        match small {
+            Some((full, Some(small))) => format!(
+                "{}esponses {} take {} instead of {}",
+                if is_worth_it(full) {
+                    "R"
+                } else {
+                    "Little to gain: r"
+                },
+                small.name,
+                time(small.waits[OURS].mean_s),
+                time(small.waits[FAIR].mean_s)
+            ),
+            Some((_, None)) | None => {
+                "Nothing to gain: the link was never full for long".to_owned()
+            }
+        }
+    }
+
+    /// The result of the busiest hour in a line, as the drawing's title.
+    pub(crate) fn busiest_told(&self) -> String {
+        let busiest = self.busiest_unix_s;
+        let hour = self.hours.iter().find(|hour| hour.begin_unix_s == busiest);
+        let Some(hour) = hour else {
+            return "Mean response time by hour".to_owned();
+        };
+        let means = SERVERS.iter().zip(hour.mean_s).rev();
+        let means = means.map(|(server, mean_s)| format!("{server} {}", time(mean_s)));
+        let means = means.collect::<Vec<_>>().join(", ");
+        format!("Mean response time in the busiest hour: {means}")
     }
 
     pub(crate) fn hours_title(&self) -> String {
@@ -144,6 +173,12 @@ impl Gain {
         }
         table
     }
+}
+
+/// Whether the sizes that most visitors ask for gain much. The mean of all sizes would be that of a few huge downloads.
+fn is_worth_it(full: &Group) -> bool {
+    let usual = full.classes.iter().max_by_key(|class| class.responses);
+    usual.is_some_and(|usual| usual.waits[FAIR].mean_s >= WORTH * usual.waits[OURS].mean_s)
 }
 
 /// What the figures are, for whoever reads them.

@@ -18,7 +18,7 @@ use thiserror::Error;
 pub use colours::{
     in_both_themes, style, style_of_optimum, style_of_reference, style_sheet, styled,
 };
-pub use ticks::axes;
+pub use ticks::{axes, log_scale};
 
 /// A drawing that could not be made or written.
 #[derive(Debug, Error)]
@@ -172,7 +172,7 @@ pub fn chart(panel: &Panel<'_>, frame: &Frame<'_>, lines: &[Line]) -> Drawn {
             &lines,
         ),
         (false, true) => {
-            let y_log = y_plain.log_scale();
+            let y_log = log_scale(y_plain);
             fill(
                 builder.build_cartesian_2d(x_plain, y_log)?,
                 frame,
@@ -181,7 +181,7 @@ pub fn chart(panel: &Panel<'_>, frame: &Frame<'_>, lines: &[Line]) -> Drawn {
             )
         }
         (true, false) => {
-            let x_log = x_plain.log_scale();
+            let x_log = log_scale(x_plain);
             fill(
                 builder.build_cartesian_2d(x_log, y_plain)?,
                 frame,
@@ -190,7 +190,7 @@ pub fn chart(panel: &Panel<'_>, frame: &Frame<'_>, lines: &[Line]) -> Drawn {
             )
         }
         (true, true) => {
-            let (x_log, y_log) = (x_plain.log_scale(), y_plain.log_scale());
+            let (x_log, y_log) = (log_scale(x_plain), log_scale(y_plain));
             fill(builder.build_cartesian_2d(x_log, y_log)?, frame, y, &lines)
         }
     }

@@ -1,6 +1,9 @@
 //! Axes whose numbers never overlap: of the ticks that a scale has, those get their number that have room for it, and
 //! none that would say the same as the one before.
 
+use std::ops::Range;
+
+use plotters::coord::combinators::{BindKeyPoints, LogCoord, WithKeyPoints};
 use plotters::coord::ranged1d::{BoldPoints, ValueFormatter};
 use plotters::prelude::*;
 
@@ -10,6 +13,25 @@ use crate::{Axis, Drawn, FONT, LEGEND_CHARACTER};
 const TICKS: usize = 7;
 /// Pixels between two numbers.
 const GAP: i32 = 6;
+
+/// A logarithmic axis. Of many decades it has a tick for one or some; of few also at 2 and 5.
+pub fn log_scale(range: Range<f64>) -> WithKeyPoints<LogCoord<f64>> {
+    let ticks = log_ticks(&range);
+    range.log_scale().with_key_points(ticks)
+}
+
+fn log_ticks(range: &Range<f64>) -> Vec<f64> {
+    let exponents = range.start.log10().floor() as i32..=range.end.log10().ceil() as i32;
+    let is_shown = |tick: &f64| (range.start..=range.end).contains(tick);
+    let decades = exponents.clone().map(|exponent| 10f64.powi(exponent));
+    let count = decades.filter(is_shown).count();
+    let steps: &[f64] = if count < 3 { &[1.0, 2.0, 5.0] } else { &[1.0] };
+    let stride = count.div_ceil(TICKS).max(1) as i32;
+    let exponents = exponents.filter(|exponent| exponent % stride == 0);
+    let ticks =
+        exponents.flat_map(|exponent| steps.iter().map(move |step| step * 10f64.powi(exponent)));
+    ticks.filter(is_shown).collect()
+}
 
 /// Draws the axes of a chart, with their numbers and names.
 ///
@@ -143,6 +165,16 @@ mod tests {
 
     fn overlap(one: &[f64; 4], other: &[f64; 4]) -> bool {
         one[0] < other[2] && other[0] < one[2] && one[1] < other[3] && other[1] < one[3]
+    }
+
+    #[test]
+    fn a_logarithmic_axis_has_some_ticks_however_long_it_is() {
+        let ticks = |low: f64, high: f64| super::log_ticks(&(low..high));
+        assert_eq!(ticks(1.0, 20.0), [1.0, 2.0, 5.0, 10.0, 20.0]);
+        assert_eq!(ticks(3.0, 30.0), [5.0, 10.0, 20.0]);
+        assert_eq!(ticks(0.5, 2000.0), [1.0, 10.0, 100.0, 1000.0]);
+        let many = ticks(1e-9, 1e9);
+        assert!((4..=7).contains(&many.len()), "{many:?}");
     }
 
     fn bytes_like(value: f64) -> String {

@@ -16,7 +16,7 @@ impl DatabaseGain {
     /// # Errors
     /// It cannot be drawn.
     pub fn page(&self) -> Result<String, GainError> {
-        let mut page = Page::new("What the gate would have given");
+        let mut page = Page::new(&self.title());
         for line in self.heading() {
             page.text(&line);
         }
@@ -63,9 +63,9 @@ impl DatabaseGain {
             format: drawing::number,
         };
         let frame = Frame {
-            caption: "statements under way by hour, means",
+            caption: &self.under_way_told(),
             x: axis("hours since the first"),
-            y: axis(""),
+            y: axis("under way in the mean"),
             shaded: &[],
         };
         drawing::chart(&panel, &frame, &lines)
@@ -75,7 +75,7 @@ impl DatabaseGain {
 impl Mix {
     /// The page.
     pub fn page(&self) -> String {
-        let mut page = Page::new("What the gate could give");
+        let mut page = Page::new(&self.title());
         page.text(&self.about());
         page.verdict(&self.verdict());
         page.heading("Mean response times by how busy the database is");

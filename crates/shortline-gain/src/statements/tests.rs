@@ -69,6 +69,10 @@ fn who_gains_and_who_waits_longer_is_told_by_type() {
     assert!(words.contains("select a from t where b = ?"), "{words}");
     let page = gain.page().unwrap();
     assert!(page.contains("the database was full") && page.ends_with("</html>\n"));
+    assert!(
+        page.contains("<h1>A statement has its answer after "),
+        "{page}"
+    );
 }
 
 #[test]
@@ -115,11 +119,13 @@ fn the_first_word_is_whether_it_is_worth_it() {
 fn without_a_queue_there_is_nothing_to_gain() {
     let mut log = String::new();
     (0..60).for_each(|second| line(&mut log, second * 1_000, 5, "SELECT 1"));
-    let words = statements(&log).gain(None).unwrap().words();
+    let gain = statements(&log).gain(None).unwrap();
+    let (words, page) = (gain.words(), gain.page().unwrap());
     assert!(
         words.contains("Nothing to gain: in the busiest hour"),
         "{words}"
     );
+    assert!(page.contains("<h1>Nothing to gain"), "{page}");
 }
 
 #[test]

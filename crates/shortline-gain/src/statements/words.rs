@@ -5,7 +5,7 @@ use std::fmt::Write;
 use shortline_table::{Table, percent, three_digits};
 
 use super::busiest::{DatabaseGain, FIFO, FOUND, Kind, ORDERS, OURS};
-use super::mix::Mix;
+use super::mix::{Mix, MixLoad};
 use crate::gain::{Basis, FULL_SHARE};
 use crate::waits::Waits;
 use crate::words::{moment, thousands, time};
@@ -82,7 +82,7 @@ impl DatabaseGain {
     /// Whether it is worth it, and what it costs whom.
     pub(super) fn verdict(&self) -> Vec<String> {
         let hour = format!("the busiest hour ({} UTC)", moment(self.busiest_unix_s));
-        if self.full_s < FULL_SHARE * self.covered_s {
+        if self.is_never_full() {
             return vec![format!(
                 "Nothing to gain: in {hour} the database was full, with more statements under way than processors, for {} of {}. There \
                  was hardly a queue that another order could change.",
@@ -118,6 +118,33 @@ impl DatabaseGain {
         });
         told.push(longer.unwrap_or_else(|| "No type of statement waits longer.".to_owned()));
         told
+    }
+
+    /// Whether there was hardly a queue.
+    fn is_never_full(&self) -> bool {
+        self.full_s < FULL_SHARE * self.covered_s
+    }
+
+    /// The result in a line, as the page's title.
+    pub(super) fn title(&self) -> String {
+        match self.is_never_full() {
+            true => "Nothing to gain: the database was never full for long".to_owned(),
+            false => format!(
+                "A statement has its answer after {} instead of {}",
+                time(self.waits[OURS].mean_s),
+                time(self.waits[FOUND].mean_s)
+            ),
+        }
+    }
+
+    /// The busiest hour in a line, as the drawing's title.
+    pub(super) fn under_way_told(&self) -> String {
+        let hours = self.hours.iter().map(|hour| hour.under_way);
+        format!(
+            "Up to {} under way in the mean of an hour, on {}",
+            three_digits(hours.fold(0.0, f64::max)),
+            counted(self.processors.into(), "processor")
+        )
     }
 
     /// The types with most of something, if any has it.
@@ -237,13 +264,27 @@ impl Mix {
         )
     }
 
+    /// The result in a line, as the page's title.
+    pub(super) fn title(&self) -> String {
+        match self.busy() {
+            Some(busy) => format!(
+                "{} busy, a statement would have its answer after {} instead of {}",
+                percent(busy.load),
+                time(busy.shortline_s),
+                time(busy.shared_s)
+            ),
+            None => "Nothing to gain: there are no statements".to_owned(),
+        }
+    }
+
+    /// What is expected where a database is busy.
+    fn busy(&self) -> Option<&MixLoad> {
+        let mut loads = self.loads.iter();
+        loads.find(|at| at.load >= 0.9).or(self.loads.last())
+    }
+
     pub(super) fn verdict(&self) -> String {
-        let busy = self
-            .loads
-            .iter()
-            .find(|at| at.load >= 0.9)
-            .or(self.loads.last());
-        let Some(busy) = busy else {
+        let Some(busy) = self.busy() else {
             return String::new();
         };
         let best_s = busy.fifo_s.min(busy.shared_s);

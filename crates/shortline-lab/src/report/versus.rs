@@ -136,25 +136,25 @@ fn headline(lines: &[Line]) -> String {
 fn page(lines: &[Line], results: &Results, svg: &str) -> Markup {
     html! {
         p.headline { (headline(lines)) }
-        figure.first { div.drawing role="img" aria-label="work beside the best other server" { (PreEscaped(svg)) } }
+        figure.first { div.drawing.wide role="img" aria-label="work beside the best other server" { (PreEscaped(svg)) } }
         section {
             h2 { "All rows" }
             p { (ABOUT) }
             div.scroll { table {
-                thead { tr { th { "" } @for head in HEADS { th { (head) } } } }
+                thead { tr { @for head in HEADS { th { (head) } } th { "" } } }
                 tbody { @for line in lines { tr {
-                    td { (badge(line.verdict())) }
                     @for cell in line.cells() { td { (cell) } }
+                    td { (badge(line.verdict())) }
                 } } }
             } }
         }
         section {
             h2 { "All servers" }
             div.scroll { table {
-                thead { tr { th { "" } th { "requests per second of processor time" } } }
+                thead { tr { th { "" } th.words { "requests per second of processor time" } } }
                 tbody { @for line in lines { tr {
                     td { (line.row.name) }
-                    td { (all_servers(&line.outcome)) }
+                    td.words { (all_servers(&line.outcome)) }
                 } } }
             } }
             ul { @for (server, version) in &results.versions { li { (server) ": " (version) } } }
@@ -163,7 +163,7 @@ fn page(lines: &[Line], results: &Results, svg: &str) -> Markup {
 }
 
 fn all_servers(outcome: &Outcome) -> String {
-    let one = |(server, work): &(String, f64)| format!("{server} {}", three_digits(*work));
+    let one = |(server, work): &(String, f64)| format!("{} {}", shown(server), three_digits(*work));
     let all: Vec<String> = outcome.servers.iter().map(one).collect();
     all.join(", ")
 }
@@ -227,14 +227,17 @@ fn legend(panel: &Panel<'_>, names: Vec<String>, y: i32) -> Drawn {
     for (place, name) in (0..).zip(names) {
         let x = SCALE.0 + 90 * place;
         panel.draw(&Circle::new((x, y), 5, style_of(&name).filled()))?;
-        let shown = if name == OURS.to_string() {
-            "Shortline"
-        } else {
-            &name
-        };
-        text(panel, shown, (x + 10, y), HPos::Left)?;
+        text(panel, shown(&name), (x + 10, y), HPos::Left)?;
     }
     Ok(())
+}
+
+/// How readers call a server.
+fn shown(server: &str) -> &str {
+    match server == OURS.to_string() {
+        true => "Shortline",
+        false => server,
+    }
 }
 
 fn style_of(server: &str) -> ShapeStyle {

@@ -1,21 +1,20 @@
-//! How many requests a client may make in a time (GCRA, by `governor`): as many as the burst at once, and further ones at the
-//! rate. Beyond it the answer is 429 with the seconds after which the next one is answered (RFC 6585, 4).
+//! How many requests a client may make in a time: as many as the burst at once, and further ones at the rate. Beyond it the
+//! answer is 429 with the seconds after which the next one is answered (RFC 6585, 4).
 //!
 //! A client is the one that has a share of the uplink: an address, or the network of 64 bits of an IPv6 address; or whoever
 //! sends a value of a field. Who sends no such field counts by address. The table is bounded: the clients that were not seen for
 //! longest are forgotten, and begin anew.
+//!
+//! It is the generic cell rate algorithm (ITU-T I.371, A.1, as virtual scheduling): a client has the time at which it will have used
+//! up all that it was given, and may be ahead of the clock by the periods of a burst but one.
 
 use std::convert::Infallible;
 use std::hash::{BuildHasher, RandomState};
 use std::num::NonZeroU32;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use governor::clock::Clock;
-use governor::middleware::NoOpMiddleware;
-use governor::nanos::Nanos;
-use governor::state::{InMemoryState, NotKeyed};
-use governor::{Quota, RateLimiter};
 use http::header::{HeaderMap, HeaderName, RETRY_AFTER};
 use http::{Method, StatusCode};
 use quick_cache::sync::Cache;
@@ -44,10 +43,12 @@ pub struct Limiter(Arc<Table>);
 #[derive(Debug)]
 struct Table {
     rate: Rate,
-    quota: Quota,
+    period_ns: u64,
+    /// How far ahead of the clock a client may be when it asks.
+    ahead_ns_max: u64,
     /// Hashes values with a random key, so that nobody can choose whose quota to use up.
     hasher: RandomState,
-    clients: Cache<Key, Arc<One>>,
+    clients: Cache<Key, Arc<Client>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -56,19 +57,9 @@ enum Key {
     Value(u64),
 }
 
-type One = RateLimiter<NotKeyed, InMemoryState, OurClock, NoOpMiddleware<Nanos>>;
-
-/// The clock of this program, or of its simulated world.
-#[derive(Clone, Debug)]
-struct OurClock;
-
-impl Clock for OurClock {
-    type Instant = Nanos;
-
-    fn now(&self) -> Nanos {
-        clock::now_ns().into()
-    }
-}
+/// When a client will have used up what it was given, on the clock of this program or of its simulated world.
+#[derive(Debug, Default)]
+struct Client(AtomicU64);
 
 impl PartialEq for Limiter {
     fn eq(&self, other: &Self) -> bool {
@@ -79,10 +70,15 @@ impl PartialEq for Limiter {
 impl Limiter {
     /// A limit that nobody has used. `None`: its period is zero.
     pub fn new(rate: Rate) -> Option<Self> {
-        let quota = Quota::with_period(rate.period)?.allow_burst(rate.burst);
+        let period_ns = u64::try_from(rate.period.as_nanos()).unwrap_or(u64::MAX);
+        if period_ns == 0 {
+            return None;
+        }
+        let ahead_ns_max = period_ns.saturating_mul(u64::from(rate.burst.get()) - 1);
         Some(Self(Arc::new(Table {
             rate,
-            quota,
+            period_ns,
+            ahead_ns_max,
             hasher: RandomState::new(),
             clients: Cache::new(CLIENTS_MAX),
         })))
@@ -107,14 +103,23 @@ impl Table {
             Some(value) => Key::Value(self.hasher.hash_one(value.as_bytes())),
             None => Key::Client(client),
         };
-        let new = || {
-            Ok(Arc::new(RateLimiter::direct_with_clock(
-                self.quota, OurClock,
-            )))
+        let new = || Ok(Arc::new(Client::default()));
+        let Ok::<_, Infallible>(client) = self.clients.get_or_insert_with(&key, new);
+        self.take(&client, clock::now_ns())
+    }
+
+    /// Takes a period from a client, unless that is too far ahead: then the time until it no longer is.
+    fn take(&self, client: &Client, now_ns: u64) -> Option<Duration> {
+        let latest_ns = now_ns.saturating_add(self.ahead_ns_max);
+        let taken = |until_ns: u64| {
+            (until_ns <= latest_ns).then(|| until_ns.max(now_ns).saturating_add(self.period_ns))
         };
-        let Ok::<_, Infallible>(one) = self.clients.get_or_insert_with(&key, new);
-        let refused = one.check().err()?;
-        Some(refused.wait_time_from(OurClock.now()))
+        let refused = client
+            .0
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, taken);
+        refused
+            .err()
+            .map(|until_ns| Duration::from_nanos(until_ns - latest_ns))
     }
 }
 
@@ -167,6 +172,28 @@ mod tests {
         assert!(status(&limiter, 3, &with("a")).is_some());
         assert_eq!(status(&limiter, 3, &with("b")), None);
         assert_eq!(status(&limiter, 3, &HeaderMap::new()), None);
+    }
+
+    #[test]
+    fn a_client_gains_a_request_with_each_period_up_to_the_burst() {
+        let second_ns = 1_000_000_000;
+        let limiter = Limiter::new(Rate {
+            period: Duration::from_secs(1),
+            burst: NonZeroU32::new(3).unwrap(),
+            by: None,
+        });
+        let (limiter, client) = (limiter.unwrap(), Client::default());
+        let take = |at_s: f64| limiter.0.take(&client, (at_s * second_ns as f64) as u64);
+        let begin_s = 100.0;
+        for _ in 0..3 {
+            assert_eq!(take(begin_s), None);
+        }
+        assert_eq!(take(begin_s + 0.25), Some(Duration::from_millis(750)));
+        assert_eq!(take(begin_s + 1.0), None);
+        assert_eq!(take(begin_s + 1.0), Some(Duration::from_secs(1)));
+        // Who rests for long has the burst again, and no more.
+        let allowed = (0..9).filter(|_| take(begin_s + 500.0).is_none());
+        assert_eq!(allowed.count(), 3);
     }
 
     #[test]

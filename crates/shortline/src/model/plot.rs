@@ -12,9 +12,14 @@ use super::ModelResult;
 use super::simulated::Simulated;
 use shortline_command::CommandError;
 use shortline_command::output;
+use shortline_table::three_digits;
 
 const WIDTH: u32 = 1120;
 const HEIGHT: u32 = 500;
+/// The most lines that a title names.
+const NAMED_MAX: usize = 3;
+/// The longest title that half of the width has room for.
+const TITLE_CHARS_MAX: usize = 76;
 
 struct Line {
     name: String,
@@ -30,19 +35,56 @@ pub(super) fn draw(path: &Path, results: &[ModelResult]) -> Result<(), CommandEr
     let loads = results.iter().map(|result| result.setting.load);
     let several = loads.clone().any(|load| Some(load) != loads.clone().next());
     let dots = results.iter().any(|result| result.simulated.is_some());
-    output::draw(path, "shortline model", (WIDTH, HEIGHT), |whole| {
+    let title = match several {
+        true => said("mean time in the system", results, |result| {
+            result.analysis.sojourn_mean
+        }),
+        false => said("mean slowdown", results, |result| {
+            result.analysis.slowdown_mean
+        }),
+    };
+    output::draw(path, &title, (WIDTH, HEIGHT), |whole| {
         let dots = dots.then_some("simulated");
         let panels = drawing::legend_below(whole, &drawing::styled(names(results)), dots)?;
         let (left, right) = panels.split_horizontally(WIDTH / 2);
         if several {
-            by_load(&left, &right, results)
+            by_load((&left, &title), &right, results)
         } else {
-            by_size(&left, &right, results)
+            by_size((&left, &title), &right, results)
         }
     })
 }
 
-fn by_size(left: &Panel<'_>, right: &Panel<'_>, results: &[ModelResult]) -> Drawn {
+/// The result in a few words: a value of each line at the highest load, from the least on. Of many lines there are the two
+/// ends, and of those with long names the values alone.
+fn said(what: &str, results: &[ModelResult], value: fn(&ModelResult) -> f64) -> String {
+    let loads = results.iter().map(|result| result.setting.load);
+    let load = loads.fold(0.0, f64::max);
+    let at_it = results.iter().filter(|result| result.setting.load == load);
+    let mut values: Vec<(String, f64)> = at_it
+        .map(|result| (name(results, result), value(result)))
+        .collect();
+    values.sort_by(|one, other| one.1.total_cmp(&other.1));
+    let about = format!("{what} at load {}", drawing::number(load));
+    if values.len() > NAMED_MAX {
+        values.drain(1..values.len() - 1);
+    }
+    let named = values.iter();
+    let named = named.map(|(name, value)| format!("{name} {}", three_digits(*value)));
+    let title = format!("{about}: {}", named.collect::<Vec<_>>().join(", "));
+    match &values[..] {
+        [(_, least), .., (_, most)] if title.chars().count() > TITLE_CHARS_MAX => {
+            format!(
+                "{about}: {} to {}",
+                three_digits(*least),
+                three_digits(*most)
+            )
+        }
+        _ => title,
+    }
+}
+
+fn by_size((left, title): (&Panel<'_>, &str), right: &Panel<'_>, results: &[ModelResult]) -> Drawn {
     type Of = fn(&ModelResult) -> Points;
     let lines = |points: Of, dots: Of| -> Vec<Line> {
         let line = |result: &ModelResult| Line {
@@ -62,20 +104,17 @@ fn by_size(left: &Panel<'_>, right: &Panel<'_>, results: &[ModelResult]) -> Draw
     });
     let slowdown = "mean slowdown (time in the system / size)";
     let percentiles = ("percentile of size", 0.0..100.0);
-    chart(
-        left,
-        "by size, to the 99th percentile",
-        percentiles,
-        slowdown,
-        &to_99,
-    )?;
+    chart(left, title, percentiles, slowdown, &to_99)?;
     let decades = tail.iter().flat_map(|line| line.points.last());
     let decades = decades.map(|point| point.0).fold(1.0, f64::max);
     let nines = (
         "nines of size: 2 is the 99th percentile, 3 the 99.9th",
         0.0..decades,
     );
-    chart(right, "and on to the largest jobs", nines, slowdown, &tail)
+    let title = said("slowdown of the largest", results, |result| {
+        result.analysis.slowdown_largest
+    });
+    chart(right, &title, nines, slowdown, &tail)
 }
 
 fn buckets_to_99(result: &ModelResult) -> Points {
@@ -102,7 +141,7 @@ fn tail_points(result: &ModelResult) -> Points {
         .collect()
 }
 
-fn by_load(left: &Panel<'_>, right: &Panel<'_>, results: &[ModelResult]) -> Drawn {
+fn by_load((left, title): (&Panel<'_>, &str), right: &Panel<'_>, results: &[ModelResult]) -> Drawn {
     let lines = |value: fn(&ModelResult) -> f64, found: fn(&Simulated) -> Option<f64>| {
         let mut lines: Vec<Line> = Vec::new();
         for result in results {
@@ -129,16 +168,16 @@ fn by_load(left: &Panel<'_>, right: &Panel<'_>, results: &[ModelResult]) -> Draw
     );
     let largest = lines(|result| result.analysis.slowdown_largest, |_| None);
     let loads = || ("load", 0.0..1.0);
-    let (times, slowdown) = (
-        "mean service times",
-        "mean slowdown (time in the system / size)",
-    );
-    chart(left, "mean time in the system", loads(), times, &means)?;
+    let times = "mean time in the system, in service times";
+    chart(left, title, loads(), times, &means)?;
+    let title = said("slowdown of the largest", results, |result| {
+        result.analysis.slowdown_largest
+    });
     chart(
         right,
-        "slowdown of the largest job",
+        &title,
         loads(),
-        slowdown,
+        "mean slowdown of the largest job",
         &largest,
     )
 }
@@ -187,7 +226,7 @@ fn chart(
         .margin(10)
         .x_label_area_size(44)
         .y_label_area_size(60)
-        .build_cartesian_2d(x_range, (1.0..highest * 1.1).log_scale())?;
+        .build_cartesian_2d(x_range, drawing::log_scale(1.0..highest * 1.1))?;
     let axis = |about| Axis {
         about,
         log: false,

@@ -190,3 +190,35 @@ fn the_tails_of_fifo_and_boost_are_told_where_they_are_light() {
     assert!(heavy.to_string().contains("not light"), "{heavy}");
     assert!(args("--dist exp:1 --load 0.5 --tail --policy srpt").is_err());
 }
+
+#[test]
+fn a_drawing_is_titled_by_its_result() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("plot.html");
+    for (flags, titles) in [
+        (
+            "--dist exp:1 --load 0.5,0.75 --policy srpt,fifo",
+            [
+                "mean time in the system at load 0.75: srpt 2.07, fifo 4.00",
+                "slowdown of the largest at load 0.75: fifo 1.00, srpt 4.00",
+            ],
+        ),
+        (
+            "--dist exp:1 --load 0.5 --policy fair,srpt,las,psjf",
+            ["mean slowdown at load 0.5: srpt ", ", fair 2.00"],
+        ),
+        (
+            "--dist bp:0.0009,1e10,0.5 --dist bp:332.07,1e10,1.1 --load 0.9 --policy srpt,fair",
+            [
+                "mean slowdown at load 0.9: 1.00 to 10.0",
+                "slowdown of the largest at load 0.9: 9.54 to 18.5",
+            ],
+        ),
+    ] {
+        plot::draw(&path, &results(flags)).unwrap();
+        let drawing = std::fs::read_to_string(&path).unwrap();
+        for title in titles {
+            assert!(drawing.contains(title), "{flags}: want {title}: {drawing}");
+        }
+    }
+}

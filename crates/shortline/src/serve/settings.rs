@@ -7,6 +7,8 @@ mod http3;
 mod uplink;
 
 #[cfg(test)]
+mod place_tests;
+#[cfg(test)]
 mod tests;
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -30,6 +32,7 @@ use super::sites::keys::{Itself, SiteTables};
 use super::sites::{self, CertificateSource, SiteSettings, SitesInput};
 use crate::file::{File, Listen};
 use shortline_command::CommandError;
+use shortline_daemon::file::spot::{KeyError, Spot};
 use shortline_daemon::file::{self, Place, Source};
 use shortline_daemon::given::{Given, ValueError, count};
 use shortline_daemon::keys::Overlay;
@@ -110,11 +113,15 @@ fn resolve(args: &Args, file: File, source: &Source) -> Result<Settings, String>
         source,
     })?;
     let listen_asked = !(args.listen.is_empty() && file.listen.is_empty());
+    let spot = match args.listen.is_empty() {
+        true => source.top().key("listen"),
+        false => Spot::default(),
+    };
     let mut listen = resolve_listen(args, file.listen, source)?;
-    http3::resolve(args.http3, &mut listen, link.mode)?;
-    refuse_certificates_without_use(&listen, &sites)?;
+    http3::resolve(args.http3, &mut listen, link.mode, &spot)?;
+    refuse_certificates_without_use(&listen, &sites, (&spot, source))?;
     let acme = acme::resolve(&args.acme, file.acme, source)?;
-    refuse_anybodys_names(&sites, &acme)?;
+    refuse_anybodys_names(&sites, &acme, source)?;
     let handover = args.handover.clone().over(file.handover);
     Ok(Settings {
         listen_asked,
@@ -159,31 +166,10 @@ fn resolve_listen(
     source: &Source,
 ) -> Result<Vec<Listen>, String> {
     for (index, listen) in in_file.iter().enumerate() {
-        let at = source.line_of("listen", index);
-        if listen.tls_cert.is_some() != listen.tls_key.is_some() {
-            return Err(format!(
-                "{at}listen {}: tls-cert and tls-key belong together: give both or neither",
-                listen.address
-            ));
-        }
-        if listen.mode.is_some() && listen.address.tcp().is_some() {
-            return Err(format!(
-                "{at}listen {}: mode: is for a socket in the file system: give address = \"unix:/PATH\", or leave it out",
-                listen.address
-            ));
-        }
-        if listen.proxy_from.as_ref().is_some_and(Vec::is_empty) {
-            return Err(format!(
-                "{at}listen {}: proxy-from: is empty: name the proxies' networks, such as [\"10.0.0.0/8\"], or leave it out",
-                listen.address
-            ));
-        }
-        if listen.tls == Some(false) && listen.tls_cert.is_some() {
-            return Err(format!(
-                "{at}listen {}: tls = false contradicts tls-cert: leave one of them out",
-                listen.address
-            ));
-        }
+        refuse_contradictions(listen).map_err(|error| {
+            let spot = source.top().key("listen").item(index);
+            spot.refused(&format!("listen {}", listen.address), &error)
+        })?;
     }
     let is_auto = !args.tls_auto.is_empty();
     if args.listen.is_empty() && !in_file.is_empty() {
@@ -211,6 +197,35 @@ fn resolve_listen(
     Ok(with_flags.collect())
 }
 
+fn refuse_contradictions(listen: &Listen) -> Result<(), KeyError> {
+    let is_told = [
+        (
+            listen.tls_cert.is_some() != listen.tls_key.is_some(),
+            "",
+            "tls-cert and tls-key belong together: give both or neither",
+        ),
+        (
+            listen.mode.is_some() && listen.address.tcp().is_some(),
+            "mode",
+            "is for a socket in the file system: give address = \"unix:/PATH\", or leave it out",
+        ),
+        (
+            listen.proxy_from.as_ref().is_some_and(Vec::is_empty),
+            "proxy-from",
+            "is empty: name the proxies' networks, such as [\"10.0.0.0/8\"], or leave it out",
+        ),
+        (
+            listen.tls == Some(false) && listen.tls_cert.is_some(),
+            "tls",
+            "false contradicts tls-cert: leave one of them out",
+        ),
+    ];
+    match is_told.iter().find(|(is_so, ..)| *is_so) {
+        Some((_, key, problem)) => Err(KeyError::new(*key, *problem)),
+        None => Ok(()),
+    }
+}
+
 /// The ports of HTTPS and HTTP, where authorities look.
 fn listen_of_auto() -> Vec<Listen> {
     let at = |port: u16, tls: bool| Listen {
@@ -224,27 +239,40 @@ fn listen_of_auto() -> Vec<Listen> {
 fn refuse_certificates_without_use(
     listen: &[Listen],
     sites: &[SiteSettings],
+    (spot, source): (&Spot, &Source),
 ) -> Result<(), String> {
-    let own = sites.iter().find_map(|site| match &site.certificate {
+    let own = |site: &SiteSettings| match &site.certificate {
         CertificateSource::Listeners => None,
-        CertificateSource::Files(cert, _) => Some(format!("certificate {}", cert.display())),
-        CertificateSource::Auto => Some(format!("tls = \"auto\" for {}", site.names[0])),
-        CertificateSource::OnDemand => Some("tls = \"on-demand\"".to_owned()),
-    });
-    let bare = listen
-        .iter()
-        .find(|listen| listen.tls == Some(true) && listen.tls_cert.is_none());
-    let clients = sites.iter().any(|site| site.client_auth.is_some());
-    let own = own.or_else(|| clients.then(|| "client-ca".to_owned()));
-    match (own, bare) {
-        (Some(what), _) if !listen.iter().any(Listen::speaks_tls) => Err(format!(
-            "{what}: no address speaks TLS: add tls = true to a [[listen]], such as that with address = \"0.0.0.0:443\""
+        CertificateSource::Files(cert, _) => {
+            Some(("tls-cert", format!("certificate {}", cert.display())))
+        }
+        CertificateSource::Auto => Some(("tls", format!("tls = \"auto\" for {}", site.names[0]))),
+        CertificateSource::OnDemand => Some(("tls", "tls = \"on-demand\"".to_owned())),
+    };
+    let of_clients = |site: &SiteSettings| {
+        let is_given = site.client_auth.is_some();
+        is_given.then(|| ("client-ca", "client-ca".to_owned()))
+    };
+    let first = |what: &dyn Fn(&SiteSettings) -> Option<(&'static str, String)>| {
+        let mut sites = sites.iter().enumerate();
+        sites.find_map(|(index, site)| what(site).map(|(key, what)| (index, key, what)))
+    };
+    let bare = |listen: &Listen| listen.tls == Some(true) && listen.tls_cert.is_none();
+    match first(&own).or_else(|| first(&of_clients)) {
+        Some((index, key, what)) if !listen.iter().any(Listen::speaks_tls) => Err(format!(
+            "{}{what}: no address speaks TLS: add tls = true to a [[listen]], such as that with address = \"0.0.0.0:443\"",
+            source.top().key("site").item(index).key(key)
         )),
-        (None, Some(bare)) => Err(format!(
-            "listen {}: tls = true: there is no certificate: give tls-cert and tls-key here or in a [[site]], or tls = \"auto\" there",
-            bare.address
-        )),
-        _ => Ok(()),
+        Some(_) => Ok(()),
+        None => match listen.iter().position(bare) {
+            None => Ok(()),
+            Some(index) => Err(format!(
+                "{}listen {}: tls = true: there is no certificate: give tls-cert and tls-key here or in a [[site]], or tls = \
+                 \"auto\" there",
+                spot.item(index).key("tls"),
+                listen[index].address
+            )),
+        },
     }
 }
 
@@ -252,16 +280,17 @@ fn refuse_certificates_without_use(
 fn refuse_anybodys_names(
     sites: &[SiteSettings],
     acme: &shortline_acme::Config,
+    source: &Source,
 ) -> Result<(), String> {
     let is_open = |site: &SiteSettings| {
         site.names.is_empty() && site.certificate == CertificateSource::OnDemand
     };
-    match acme.on_demand.ask {
-        None if sites.iter().any(is_open) => Err(
-            "tls = \"on-demand\": a site without names would get a certificate for any name: give it names, such as \
-             [\"*.example.org\"], or `ask` in [acme], a URL that knows which are allowed"
-                .to_owned(),
-        ),
+    match (&acme.on_demand.ask, sites.iter().position(is_open)) {
+        (None, Some(index)) => Err(format!(
+            "{}tls = \"on-demand\": a site without names would get a certificate for any name: give it names, such as \
+             [\"*.example.org\"], or `ask` in [acme], a URL that knows which are allowed",
+            source.top().key("site").item(index).key("tls")
+        )),
         _ => Ok(()),
     }
 }

@@ -28,7 +28,8 @@ use super::routes::{self, RouteSettings};
 use keys::{
     CompressWhat, Itself, PlainHttp, SiteLimitKeys, SiteLogKeys, SiteTables, TransportSecurity,
 };
-use shortline_daemon::file::{Place, Source};
+use shortline_daemon::file::Source;
+use shortline_daemon::file::spot::{KeyError, Spot};
 use shortline_daemon::keys::Overlay;
 
 /// A site as it is used.
@@ -105,40 +106,42 @@ pub struct SitesInput<'a> {
 pub fn resolve(input: SitesInput<'_>) -> Result<Vec<SiteSettings>, String> {
     match input.tables {
         SiteTables::One(in_file) => {
+            let top = input.source.top();
+            let spot = top.key("site");
             let mut keys = input.flags.clone().over(*in_file);
-            let routes = [input.routes, keys.route.take().unwrap_or_default()].concat();
-            keys.route = Some(routes);
-            let place = Place {
-                source: input.source,
-                table: "site",
-            };
+            let below = keys.route.take().unwrap_or_default();
+            let routes = [
+                placed(&top.key("route"), input.routes),
+                placed(&spot.key("route"), below),
+            ];
             let only = Site {
                 flags: input.flags,
                 keys,
                 config: input.config,
-                place: &|by_flag, key| match (by_flag, key) {
-                    (true, "tls") => "--tls-auto".to_owned(),
-                    (by_flag, key) => place.of(by_flag, key, key),
-                },
+                spot,
+                label: None,
             };
-            Ok(vec![only.resolve(&[])?])
+            Ok(vec![only.resolve(routes.concat(), &[])?])
         }
         SiteTables::Several(ref tables) => {
             input.refuse_what_is_for_one()?;
+            let spot = input.source.top().key("site");
             let mut sites: Vec<SiteSettings> = Vec::with_capacity(tables.len());
             for (index, keys) in tables.iter().enumerate() {
+                let spot = spot.item(index);
+                let routes = placed(&spot.key("route"), keys.route.clone().unwrap_or_default());
                 let label = label(keys.names.as_deref().unwrap_or_default(), index);
-                let at = input.source.line_of("site", index);
                 let site = Site {
                     flags: &SiteKeys::default(),
                     keys: keys.clone(),
                     config: input.config,
-                    place: &|_, key| format!("{at}site {label}: {key}"),
+                    spot: spot.clone(),
+                    label: Some(&label),
                 };
-                let site = site.resolve(&sites)?;
+                let site = site.resolve(routes, &sites)?;
                 if site.names.is_empty() && sites.iter().any(|other| other.names.is_empty()) {
                     return Err(format!(
-                        "{at}site {label}: another site has no names either, and one answers for all other names: \
+                        "{spot}site {label}: another site has no names either, and one answers for all other names: \
                          give this one names = [\"example.org\"]"
                     ));
                 }
@@ -147,6 +150,14 @@ pub fn resolve(input: SitesInput<'_>) -> Result<Vec<SiteSettings>, String> {
             Ok(sites)
         }
     }
+}
+
+/// Each route of a list with its place in the file.
+fn placed(list: &Spot, routes: Vec<RouteKeys>) -> Vec<(Spot, RouteKeys)> {
+    let routes = routes.into_iter().enumerate();
+    routes
+        .map(|(index, keys)| (list.item(index), keys))
+        .collect()
 }
 
 /// How messages call a site.
@@ -169,10 +180,10 @@ impl SitesInput<'_> {
             ));
         }
         if !self.routes.is_empty() {
-            return Err(
-                "route: the file has several [[site]]: give each route below its site, as [[site.route]]"
-                    .to_owned(),
-            );
+            return Err(format!(
+                "{}route: the file has several [[site]]: give each route below its site, as [[site.route]]",
+                self.source.top().key("route")
+            ));
         }
         Ok(())
     }
@@ -183,15 +194,36 @@ struct Site<'a> {
     flags: &'a SiteKeys,
     keys: SiteKeys,
     config: Option<&'a Path>,
-    place: &'a dyn Fn(bool, &str) -> String,
+    spot: Spot,
+    /// How messages call it; `None` if it is the only one.
+    label: Option<&'a str>,
 }
 
 impl Site<'_> {
-    fn resolve(self, others: &[SiteSettings]) -> Result<SiteSettings, String> {
+    /// How messages call a key.
+    fn place(&self, by_flag: bool, key: &str) -> String {
+        match (by_flag, key) {
+            (true, "tls") => "--tls-auto".to_owned(),
+            (true, key) => format!("--{key}"),
+            (false, key) => format!("{}{}", self.spot.key(key), self.name(key)),
+        }
+    }
+
+    fn name(&self, key: &str) -> String {
+        match self.label {
+            None => format!("site.{key}"),
+            Some(label) => format!("site {label}: {key}"),
+        }
+    }
+
+    fn resolve(
+        self,
+        routes: Vec<(Spot, RouteKeys)>,
+        others: &[SiteSettings],
+    ) -> Result<SiteSettings, String> {
         let names = self.names()?;
         let certificate = self.certificate(&names)?;
         let client_auth = self.client_auth()?;
-        let routes = self.keys.route.clone().unwrap_or_default();
         let known = others.iter().flat_map(|site| &site.routes);
         let mut routes = routes::resolve(routes, names.first(), known)?;
         let root = root::resolve(&SiteInput {
@@ -199,13 +231,18 @@ impl Site<'_> {
             site: &self.about_files(),
             config: self.config,
             has_routes: !routes.is_empty() || self.keys.rule.is_some(),
-            place: self.place,
+            place: &|by_flag, key| self.place(by_flag, key),
         })?;
         let has_files = root.folder().is_some();
         let rules = self.rules(&names, has_files, !routes.is_empty())?;
         let pages = match &self.keys.error_page {
-            Some(keys) => rules::guards::pages(keys, has_files)
-                .map_err(|problem| format!("{}: {problem}", (self.place)(false, "error-page")))?,
+            Some(keys) => rules::guards::pages(keys, has_files).map_err(|error| {
+                format!(
+                    "{}{}",
+                    self.spot.key("error-page"),
+                    self.name(&error.to_string())
+                )
+            })?,
             None => Pages::default(),
         };
         let files = self.with_programs(&mut routes, root.folder())?;
@@ -251,26 +288,32 @@ impl Site<'_> {
     ) -> Result<FilesOptions, String> {
         let mut files = files_options(&self.keys);
         for route in routes {
-            let label = route.label().to_owned();
-            let Some(programs) = route.programs_mut() else {
+            let Some(programs) = route.programs() else {
                 continue;
             };
             let own = programs.root.as_deref();
             if let Some(folder) = own.and_then(root::of_the_system)
                 && self.keys.allow_system_root != Some(true)
             {
-                return Err(format!(
-                    "route {label}: fastcgi.root: {} is a folder of the system: name your site's, such as /srv/www",
-                    folder.display()
-                ));
+                return Err(route.refused(&KeyError::new(
+                    "fastcgi.root",
+                    format!(
+                        "{} is a folder of the system: name your site's, such as /srv/www",
+                        folder.display()
+                    ),
+                )));
             }
-            let Some(folder) = own.or(root) else {
-                return Err(format!(
-                    "route {label}: FastCGI runs the programs of a folder, and none is named: add root = \"/srv/www\" \
-                     to [site] or to [route.fastcgi]"
-                ));
+            let Some(folder) = own.or(root).map(Path::to_owned) else {
+                return Err(route.refused(&KeyError::new(
+                    "upstream",
+                    "FastCGI runs the programs of a folder, and none is named: add root = \"/srv/www\" to [site] or to \
+                     [route.fastcgi]",
+                )));
             };
-            programs.root = Some(folder.to_owned());
+            let Some(programs) = route.programs_mut() else {
+                continue;
+            };
+            programs.root = Some(folder);
             if !files.programs.contains(&programs.suffix) {
                 files.programs.push(programs.suffix.clone());
             }
@@ -309,7 +352,7 @@ impl Site<'_> {
         match &self.keys.names {
             Some(names) if names.is_empty() => Err(format!(
                 "{}: is empty: name the site, or leave names out to answer for all other names",
-                (self.place)(false, "names")
+                self.place(false, "names")
             )),
             names => Ok(names.clone().unwrap_or_default()),
         }
@@ -317,15 +360,19 @@ impl Site<'_> {
 
     fn rules(&self, names: &[Pattern], has_files: bool, has_routes: bool) -> Result<Rules, String> {
         let keys = self.keys.rule.as_deref().unwrap_or_default();
-        let named = |index: usize, problem: String| {
-            format!("{} {}: {problem}", (self.place)(false, "rule"), index + 1)
+        let refused = |index: usize, error: KeyError| {
+            let name = format!("{} {}", self.name("rule"), index + 1);
+            self.spot.key("rule").item(index).refused(&name, &error)
         };
         let mut rules = Vec::with_capacity(keys.len());
         for (index, keys) in keys.iter().enumerate() {
             let rule = keys.resolve(names, has_files, has_routes);
-            rules.push(rule.map_err(|problem| named(index, problem))?);
+            rules.push(rule.map_err(|error| refused(index, error))?);
         }
-        Rules::new(rules).map_err(|error| format!("{}: {error}", (self.place)(false, "rule")))
+        Rules::new(rules).map_err(|error| {
+            let spot = self.spot.key("rule").item(error.later - 1);
+            format!("{spot}{}: {error}", self.name("rule"))
+        })
     }
 
     fn client_auth(&self) -> Result<Option<ClientAuthFiles>, String> {
@@ -347,7 +394,7 @@ impl Site<'_> {
                 None => Ok(None),
                 Some((key, _, by_flag)) => Err(format!(
                     "{}: has no effect without client-ca, the file with the authorities of clients' certificates",
-                    (self.place)(*by_flag, key)
+                    self.place(*by_flag, key)
                 )),
             };
         };
@@ -355,7 +402,7 @@ impl Site<'_> {
         if mode == ClientAuthMode::Require && keys.plain_http == Some(PlainHttp::Serve) {
             return Err(format!(
                 "{}: contradicts client-ca: over plain HTTP no client has a certificate; leave it out, or say client-auth = \"request\"",
-                (self.place)(false, "plain-http")
+                self.place(false, "plain-http")
             ));
         }
         Ok(Some(ClientAuthFiles {
@@ -371,7 +418,7 @@ impl Site<'_> {
             (None, None, None) => Ok(CertificateSource::Listeners),
             (None, None, Some(Itself::OnDemand)) => Ok(CertificateSource::OnDemand),
             (None, None, Some(Itself::Auto)) => {
-                let at = (self.place)(self.flags.tls.is_some(), "tls");
+                let at = self.place(self.flags.tls.is_some(), "tls");
                 names_for_auto(names).map_err(|problem| format!("{at}: {problem}"))?;
                 Ok(CertificateSource::Auto)
             }
@@ -380,11 +427,11 @@ impl Site<'_> {
             }
             (Some(_), Some(_), Some(_)) => Err(format!(
                 "{}: contradicts tls-cert: leave one of them out",
-                (self.place)(self.flags.tls.is_some(), "tls")
+                self.place(self.flags.tls.is_some(), "tls")
             )),
             _ => Err(format!(
                 "{}: belongs together with tls-key: give both or neither",
-                (self.place)(false, "tls-cert")
+                self.place(false, "tls-cert")
             )),
         }
     }

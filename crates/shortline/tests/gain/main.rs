@@ -88,7 +88,8 @@ fn it_says_what_visitors_would_have_gained() {
     assert!(told.contains("in 1 of 2 hours"), "{told}");
     let page = std::fs::read_to_string(page).unwrap();
     assert!(
-        page.contains("Worth it")
+        page.contains("<h1>Responses to 10 KB take 15.5 ms instead of 30.9 ms</h1>")
+            && page.contains("Mean response time in the busiest hour: Shortline ")
             && page.contains("<svg")
             && !page.contains("href=")
             && !page.contains("src="),
@@ -100,11 +101,15 @@ fn it_says_what_visitors_would_have_gained() {
 fn it_says_where_there_is_nothing_to_gain() {
     let folder = tempfile::tempdir().unwrap();
     let log = write(folder.path(), "access.log", log().as_bytes());
-    let told = text(gain(&["--uplink", "1gbit", &log]).stdout);
+    let page = folder.path().join("gain.html");
+    let words = ["--uplink", "1gbit", "--html", page.to_str().unwrap(), &log];
+    let told = text(gain(&words).stdout);
     assert!(
         told.contains("Nothing to gain: in no hour was the link full"),
         "{told}"
     );
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains("<title>Nothing to gain"), "{page}");
 }
 
 #[test]

@@ -249,7 +249,7 @@ fn contradictions_are_refused_with_a_remedy() {
     for (file, told) in [
         (
             "[[route]]\npath = \"/\"\nupstream = [\"fastcgi://a:1\"]\n",
-            "route /: FastCGI runs the programs of a folder, and none is named: add root",
+            "route /: upstream: FastCGI runs the programs of a folder, and none is named: add root",
         ),
         (
             "[site]\nroot = \"FOLDER\"\n[[route]]\npath = \"/\"\nupstream = [\"fastcgi://a:1\", \"b:1\"]\n",

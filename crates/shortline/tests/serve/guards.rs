@@ -346,7 +346,7 @@ fn a_wrong_guard_is_refused_with_its_number_and_a_remedy() {
             "`a.example` is no origin",
         ),
         ("rate = \"10\"", "`10` is no rate"),
-        ("rate-burst = 5\nrespond = \"a\"", "belong to a rate"),
+        ("rate-burst = 5\nrespond = \"a\"", "belongs to a rate"),
         (
             "rate = \"1/s\"\nrate-by = \"cookie\"",
             "`cookie` does not say",

@@ -157,7 +157,7 @@ fn a_wrong_rule_is_refused_with_its_number_and_a_remedy() {
         ),
         (
             "redirect = \"/b\"\nrespond = \"c\"\n",
-            "redirect contradicts respond",
+            "redirect: contradicts respond",
         ),
         ("redirect = \"/b\"\nstatus = 200\n", "200 is no redirect"),
         ("redirect = \"b\"\n", "`b` leads nowhere"),

@@ -56,7 +56,7 @@ fn what_cannot_be_is_refused_in_a_line() {
         ),
         (
             "upstream = [{ url = \"h2c://b:1\", send-proxy = \"v2\" }]",
-            "upstream h2c://b:1: send-proxy: a connection of HTTP/2 is for many clients",
+            "upstream: h2c://b:1: send-proxy: a connection of HTTP/2 is for many clients",
         ),
         (
             "upstream = [{ url = \"https://b:1\", send-proxy = \"v2\" }]\nhttp = \"2\"",

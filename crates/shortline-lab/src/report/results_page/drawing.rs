@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use maud::{Markup, Render, html};
+use maud::{Markup, PreEscaped, Render, html};
 
 use super::outcome::{Outcome, Verdict};
 
@@ -16,23 +16,38 @@ const TOP: f64 = 56.0;
 const SPREAD: f64 = 4.0;
 /// The most letters of a claim that fit.
 const LETTERS: usize = 66;
+/// The colours on a light ground and on a dark one.
+const STYLE: &str = "rect{fill:#fff}text{fill:#000}line{stroke:#ccc}.target{stroke:#000}\
+    .met{fill:#0072b2;stroke:#0072b2}.median{fill:#e69f00;stroke:#e69f00}.missed{fill:#d55e00;stroke:#d55e00}\
+    @media(prefers-color-scheme:dark){rect{fill:#181a1e}text{fill:#e8e8e8}line{stroke:#3a3f48}.target{stroke:#e8e8e8}\
+    .met{fill:#5c9aff;stroke:#5c9aff}.missed{fill:#ff8a3d;stroke:#ff8a3d}}";
 
 /// The drawing. `None` without targets.
 pub fn render(title: &str, results: &[&Outcome]) -> Option<String> {
-    let rows: Vec<Markup> = results
-        .iter()
-        .filter_map(|result| Some((result, result.verdict()?)))
-        .zip(0u32..)
-        .map(|((result, verdict), at)| row(result, verdict, TOP + ROW * f64::from(at)))
-        .collect();
-    if rows.is_empty() {
+    let judged = results.iter();
+    let judged = judged.filter_map(|result| Some((result, result.verdict()?)));
+    let judged: Vec<_> = judged.collect();
+    if judged.is_empty() {
         return None;
     }
+    let reached = judged
+        .iter()
+        .filter(|(_, verdict)| *verdict != Verdict::Missed);
+    let title = format!(
+        "{title}: {} of {} results reach their targets (right of 1: missed)",
+        reached.count(),
+        judged.len()
+    );
+    let rows = judged.iter().zip(0u32..);
+    let rows: Vec<Markup> = rows
+        .map(|((result, verdict), at)| row(result, *verdict, TOP + ROW * f64::from(at)))
+        .collect();
     let (width, height) = (WORDS + SCALE + 20.0, TOP + ROW * rows.len() as f64 + 12.0);
     let drawing = html! {
         svg xmlns="http://www.w3.org/2000/svg" viewBox={ "0 0 " (width) " " (height) } font-family="sans-serif" font-size="13" {
-            rect width="100%" height="100%" fill="#fff" {}
-            text x="10" y="20" font-size="16" { (title) ": results as a share of their targets" }
+            style { (PreEscaped(STYLE)) }
+            rect width="100%" height="100%" {}
+            text x="10" y="20" font-size="16" { (title) }
             @for share in [1.0 / SPREAD, 0.5, 1.0, 2.0, SPREAD] { (mark(share, height)) }
             @for row in &rows { (row) }
         }
@@ -44,9 +59,9 @@ pub fn render(title: &str, results: &[&Outcome]) -> Option<String> {
 
 /// A line down the drawing at a share of the target.
 fn mark(share: f64, height: f64) -> Markup {
-    let (x, colour) = (place(share), if share == 1.0 { "#000" } else { "#ccc" });
+    let (x, class) = (place(share), (share == 1.0).then_some("target"));
     html! {
-        line x1=(Pixels(x)) x2=(Pixels(x)) y1=(TOP - 12.0) y2=(height - 8.0) stroke=(colour) {}
+        line class=[class] x1=(Pixels(x)) x2=(Pixels(x)) y1=(TOP - 12.0) y2=(height - 8.0) {}
         text x=(Pixels(x)) y=(TOP - 16.0) text-anchor="middle" { (share) }
     }
 }
@@ -54,10 +69,10 @@ fn mark(share: f64, height: f64) -> Markup {
 fn row(result: &Outcome, verdict: Verdict, y: f64) -> Markup {
     let share = |figure| place(result.of_target(figure).unwrap_or(1.0));
     let [low, high] = result.range.unwrap_or([result.value; 2]);
-    let colour = match verdict {
-        Verdict::Met => "#0072b2",
-        Verdict::MetInTheMedian => "#e69f00",
-        Verdict::Missed => "#d55e00",
+    let class = match verdict {
+        Verdict::Met => "met",
+        Verdict::MetInTheMedian => "median",
+        Verdict::Missed => "missed",
     };
     let mut words: String = result.claim.chars().take(LETTERS).collect();
     if words.len() < result.claim.len() {
@@ -67,8 +82,8 @@ fn row(result: &Outcome, verdict: Verdict, y: f64) -> Markup {
     write!(words, ": {}", result.figure()).ok();
     html! {
         text x="10" y=(y + 4.0) { (words) }
-        line x1=(Pixels(share(low))) x2=(Pixels(share(high))) y1=(y) y2=(y) stroke=(colour) stroke-width="3" {}
-        circle cx=(Pixels(share(result.value))) cy=(y) r="5" fill=(colour) {}
+        line x1=(Pixels(share(low))) x2=(Pixels(share(high))) y1=(y) y2=(y) class=(class) stroke-width="3" {}
+        circle cx=(Pixels(share(result.value))) cy=(y) r="5" class=(class) {}
     }
 }
 

@@ -26,27 +26,27 @@ pub struct RouteGate {
 }
 
 impl RouteGate {
-    /// The gate that the table `gate` of the route at `path` asks for.
+    /// The gate that the table `gate` of a route asks for; `place` names a key of it.
     ///
     /// # Errors
     /// A key that a route's gate does not have, or values that do not fit together.
-    pub fn resolve(path: &str, options: &GateOptions) -> Result<Self, String> {
+    pub fn resolve(options: &GateOptions, place: &dyn Fn(&str) -> String) -> Result<Self, String> {
         if let Some(field) = options.difference(&of_admission(options)) {
             return Err(format!(
-                "route {path}: gate.{}: means nothing to the gate of a route: leave it out",
-                field.replace('_', "-")
+                "{}: means nothing to the gate of a route: leave it out",
+                place(&field.replace('_', "-"))
             ));
         }
         if options.capacity == Some(Capacity::Calibrate) {
             return Err(format!(
-                "route {path}: gate.capacity: calibrate is for `shortline gate http`: take what that \
-                 finds, or auto"
+                "{}: calibrate is for `shortline gate http`: take what that finds, or auto",
+                place("capacity")
             ));
         }
         let given = Given {
             flags: &GateOptions::default(),
             merged: options,
-            place: &|_, key| format!("route {path}: gate.{key}"),
+            place: &|_, key| place(key),
         };
         Ok(Self {
             gate: gate(&given)?,

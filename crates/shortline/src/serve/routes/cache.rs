@@ -4,6 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use serde::Deserialize;
+use shortline_daemon::file::spot::KeyError;
 use shortline_sched::units::Size;
 use shortline_web::response_cache::ResponseCacheOptions;
 use shortline_web::response_cache::folder::FolderOptions;
@@ -38,7 +39,7 @@ impl CacheTable {
     ///
     /// # Errors
     /// Names the key that contradicts another.
-    pub fn resolve(self) -> Result<ResponseCacheOptions, String> {
+    pub fn resolve(self) -> Result<ResponseCacheOptions, KeyError> {
         let defaults = ResponseCacheOptions::default();
         let time = |given: Option<Time>, default| given.map_or(default, |time| time.0);
         Ok(ResponseCacheOptions {
@@ -61,12 +62,12 @@ impl CacheTable {
 }
 
 impl DiskTable {
-    fn resolve(self) -> Result<FolderOptions, String> {
+    fn resolve(self) -> Result<FolderOptions, KeyError> {
         if self.folder.as_os_str().is_empty() {
-            return Err(
-                "cache.disk.folder: is empty: name a folder, such as /var/cache/shortline/app"
-                    .to_owned(),
-            );
+            return Err(KeyError::new(
+                "cache.disk.folder",
+                "is empty: name a folder, such as /var/cache/shortline/app",
+            ));
         }
         let defaults = FolderOptions::at(self.folder);
         let bytes = |size: Option<Size>, default| size.map_or(default, Size::bytes);
@@ -79,9 +80,10 @@ impl DiskTable {
             ..defaults
         };
         match self.response_size_max.is_some() && options.response_bytes_max > options.bytes_max {
-            true => Err("cache.disk.response-size-max: is more than size-max, so no such response could be kept: \
-                         give a smaller one, or a larger size-max"
-                .to_owned()),
+            true => Err(KeyError::new(
+                "cache.disk.response-size-max",
+                "is more than size-max, so no such response could be kept: give a smaller one, or a larger size-max",
+            )),
             false => Ok(options),
         }
     }

@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use serde::Serialize;
+use shortline_daemon::file::spot::KeyError;
 use shortline_gate::classify::Classifier;
 use shortline_gate::http::GateAdmission;
 use shortline_gate::{Gate, GateSnapshot};
@@ -108,8 +109,8 @@ impl OpenRoutes {
 
     fn open(&mut self, route: &RouteSettings, before: &Self) -> Result<Route, String> {
         let gate = route.gate.as_ref();
-        let upstream = Upstream::open(route.upstream.clone())
-            .map_err(|error| format!("route {}: {error}", route.label))?;
+        let upstream =
+            Upstream::open(route.upstream.clone()).map_err(|error| route.named(&error))?;
         Ok(Route {
             mirror: self.mirror(route)?,
             admission: gate
@@ -151,7 +152,7 @@ impl OpenRoutes {
             return Ok(None);
         };
         let mirror = Mirror::open(options.clone());
-        let mirror = mirror.map_err(|error| format!("route {}: mirror: {error}", route.label))?;
+        let mirror = mirror.map_err(|error| route.named(&format_args!("mirror: {error}")))?;
         self.mirrors
             .push((route.label.clone(), Arc::clone(&mirror)));
         Ok(Some(mirror))
@@ -283,11 +284,11 @@ impl OpenGate {
 /// Refuses a second gate before a server. Neither would know what the other admits.
 ///
 /// # Errors
-/// Names both routes.
+/// Names the other route.
 pub fn refuse_two_of_a_backend<'a>(
     routes: impl Iterator<Item = &'a RouteSettings>,
     new: &RouteSettings,
-) -> Result<(), String> {
+) -> Result<(), KeyError> {
     let Some(gate) = &new.gate else {
         return Ok(());
     };
@@ -300,10 +301,12 @@ pub fn refuse_two_of_a_backend<'a>(
         let shared = backends.iter().find(|backend| others.contains(backend));
         let Some(shared) = shared else { continue };
         if known != gate || !is_same(&others, &backends) {
-            return Err(format!(
-                "route {}: gate: {shared} is behind the gate of route {}, too: give both routes the \
-                 same upstream and the same gate",
-                new.label, route.label
+            return Err(KeyError::new(
+                "gate",
+                format!(
+                    "{shared} is behind the gate of route {}, too: give both routes the same upstream and the same gate",
+                    route.label
+                ),
             ));
         }
     }

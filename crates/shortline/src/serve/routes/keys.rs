@@ -5,6 +5,7 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 
 use serde::Deserialize;
+use shortline_daemon::file::spot::KeyError;
 use shortline_daemon::keys::all_from_text;
 use shortline_sched::units::Size;
 use shortline_web::proxy::{
@@ -88,55 +89,51 @@ impl RouteKeys {
     ///
     /// # Errors
     /// Names the key and what would be right.
-    pub(super) fn refuse_idle(&self) -> Result<(), String> {
+    pub(super) fn refuse_idle(&self) -> Result<(), KeyError> {
         let of_check = self.health_fall.map(|_| "health-fall");
         if let Some(key) = of_check.or(self.health_rise.map(|_| "health-rise"))
             && self.health_path.is_none()
         {
-            return Err(format!(
-                "{key}: is for a health check: give health-path, such as \"/health\", or leave it out"
+            return Err(KeyError::new(
+                key,
+                "is for a health check: give health-path, such as \"/health\", or leave it out",
             ));
         }
-        if self.sticky_cookie.is_none() && self.upstream.0.iter().any(|one| one.id.is_some()) {
-            return Err(
-                "upstream: id: is what a cookie calls the server: give sticky-cookie = \"NAME\", or leave \
-                 it out"
-                    .to_owned(),
-            );
+        let mut servers = self.upstream.0.iter();
+        let has_services = servers.clone().any(BackendOptions::is_service);
+        let is_idle = [
+            (
+                self.sticky_cookie.is_none() && servers.clone().any(|one| one.id.is_some()),
+                "upstream",
+                "id: is what a cookie calls the server: give sticky-cookie = \"NAME\", or leave it out",
+            ),
+            (
+                self.dns_servers.is_some() && !has_services,
+                "dns-servers",
+                "are asked for services: give upstream = [\"srv+http://_http._tcp.example.org\"], or leave it out",
+            ),
+            (
+                self.dns_servers.as_ref().is_some_and(Vec::is_empty),
+                "dns-servers",
+                "names none: give one such as \"10.0.0.2\", or leave it out",
+            ),
+            (
+                servers.any(|one| one.is_service() && one.id.is_some()),
+                "upstream",
+                "id: is for one server, and a service may have many: leave it out",
+            ),
+            (
+                self.resolve_every.is_some()
+                    && !has_services
+                    && !self.addresses().any(has_host_name),
+                "resolve-every",
+                "is for hosts with a name: give upstream = [\"app.internal:9000\"], or leave it out",
+            ),
+        ];
+        match is_idle.iter().find(|(is_so, ..)| *is_so) {
+            Some((_, key, problem)) => Err(KeyError::new(*key, *problem)),
+            None => Ok(()),
         }
-        let has_services = self.upstream.0.iter().any(BackendOptions::is_service);
-        if self.dns_servers.is_some() && !has_services {
-            return Err(
-                "dns-servers: are asked for services: give upstream = [\"srv+http://_http._tcp.example.org\"], or \
-                 leave it out"
-                    .to_owned(),
-            );
-        }
-        if self.dns_servers.as_ref().is_some_and(Vec::is_empty) {
-            return Err(
-                "dns-servers: names none: give one such as \"10.0.0.2\", or leave it out"
-                    .to_owned(),
-            );
-        }
-        if self
-            .upstream
-            .0
-            .iter()
-            .any(|one| one.is_service() && one.id.is_some())
-        {
-            return Err(
-                "upstream: id: is for one server, and a service may have many: leave it out"
-                    .to_owned(),
-            );
-        }
-        if self.resolve_every.is_some() && !has_services && !self.addresses().any(has_host_name) {
-            return Err(
-                "resolve-every: is for hosts with a name: give upstream = [\"app.internal:9000\"], or leave \
-                 it out"
-                    .to_owned(),
-            );
-        }
-        Ok(())
     }
 
     fn health(&self, defaults: &HealthOptions) -> HealthOptions {

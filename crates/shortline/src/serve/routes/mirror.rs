@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
+use shortline_daemon::file::spot::KeyError;
 use shortline_sched::units::Size;
 use shortline_web::proxy::mirror::MirrorOptions;
 use shortline_web::proxy::{UpstreamAddress, UpstreamOptions};
@@ -39,24 +40,28 @@ impl MirrorKeys {
     ///
     /// # Errors
     /// A server that cannot be, or a key that is of no use.
-    pub fn resolve(&self) -> Result<MirrorOptions, String> {
+    pub fn resolve(&self) -> Result<MirrorOptions, KeyError> {
         let table = &self.0;
         let address = &table.url.0;
         if address.speaks_fastcgi() {
-            return Err(format!(
-                "mirror: {address} speaks FastCGI, and copies are of HTTP: give http:// or leave it out"
+            return Err(KeyError::new(
+                "mirror",
+                format!(
+                    "{address} speaks FastCGI, and copies are of HTTP: give http:// or leave it out"
+                ),
             ));
         }
         if let UpstreamAddress::Service(_) = address {
-            return Err(format!(
-                "mirror: {address}: copies go to one server: give its host:port"
+            return Err(KeyError::new(
+                "mirror",
+                format!("{address}: copies go to one server: give its host:port"),
             ));
         }
         if table.ca.is_some() && !address.has_tls() {
-            return Err(
-                "mirror.ca: is for a server with TLS: give https://host:port, or leave it out"
-                    .to_owned(),
-            );
+            return Err(KeyError::new(
+                "mirror.ca",
+                "is for a server with TLS: give https://host:port, or leave it out",
+            ));
         }
         let time_max = table.time_max.as_ref().map_or(TIME_MAX, |time| time.0);
         let in_flight_max = table.in_flight_max.map_or(IN_FLIGHT_MAX, NonZeroUsize::get);

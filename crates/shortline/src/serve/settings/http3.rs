@@ -1,35 +1,37 @@
 //! Which addresses have HTTP/3.
 
+use shortline_daemon::file::spot::{KeyError, Spot};
 use shortline_link::LinkMode;
 
 use crate::file::Listen;
 
-/// Decides for each address. `--http3` is for all that speak TLS.
+/// Decides for each address; the spot is that of all of them. `--http3` is for all that speak TLS.
 ///
 /// # Errors
 /// One line: HTTP/3 is asked for where it cannot be.
-pub fn resolve(by_flag: bool, listen: &mut [Listen], mode: LinkMode) -> Result<(), String> {
-    for listen in listen.iter_mut() {
-        let place = format!("listen {}", listen.address);
-        let asked = listen.http3;
-        if asked == Some(true) && !listen.speaks_tls() {
-            return Err(format!(
-                "{place}: http3: needs TLS: add tls = true, or tls-cert and tls-key"
-            ));
-        }
+pub fn resolve(
+    by_flag: bool,
+    listen: &mut [Listen],
+    mode: LinkMode,
+    spot: &Spot,
+) -> Result<(), String> {
+    for (index, listen) in listen.iter_mut().enumerate() {
         let is_udp = listen.address.tcp().is_some();
-        if asked == Some(true) && !is_udp {
-            return Err(format!(
-                "{place}: http3: a socket in the file system has no UDP port: leave it out"
-            ));
-        }
         let may = is_udp && listen.speaks_tls() && listen.proxy_from.is_none();
-        if asked == Some(true) && !may {
-            return Err(format!(
-                "{place}: http3: who connects over UDP is not announced by a proxy: leave out http3 or proxy-from"
-            ));
+        if listen.http3 == Some(true) && !may {
+            let why = if !listen.speaks_tls() {
+                "needs TLS: add tls = true, or tls-cert and tls-key"
+            } else if !is_udp {
+                "a socket in the file system has no UDP port: leave it out"
+            } else {
+                "who connects over UDP is not announced by a proxy: leave out http3 or proxy-from"
+            };
+            let name = format!("listen {}", listen.address);
+            return Err(spot
+                .item(index)
+                .refused(&name, &KeyError::new("http3", why)));
         }
-        listen.http3 = Some(asked.unwrap_or(by_flag && may));
+        listen.http3 = Some(listen.http3.unwrap_or(by_flag && may));
     }
     let is_any = listen.iter().any(|listen| listen.http3 == Some(true));
     match is_any {

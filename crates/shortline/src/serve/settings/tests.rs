@@ -23,7 +23,7 @@ fn settings(flags: &str, file: &str) -> Result<Settings, String> {
     as_told(&flags, file)
 }
 
-fn as_told(flags: &str, file: &str) -> Result<Settings, String> {
+pub(super) fn as_told(flags: &str, file: &str) -> Result<Settings, String> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.toml");
     std::fs::write(&path, file).unwrap();
@@ -352,7 +352,7 @@ fn contradictions_are_told_with_their_place() {
         (
             "",
             "[[route]]\npath = \"/a\"\nupstream = [\"a:1\"]\n[[route]]\npath = \"/a\"\nupstream = [\"b:1\"]",
-            "route /a: appears twice",
+            "a.toml:4: route /a: appears twice",
         ),
     ];
     for (flags, file, expected) in cases {

@@ -10,6 +10,7 @@ use std::num::NonZeroU32;
 use http::StatusCode;
 use http::header::{CACHE_CONTROL, CONTENT_ENCODING};
 use serde::Deserialize;
+use shortline_daemon::file::spot::KeyError;
 use shortline_daemon::keys::{all_from_text, any_number, some_from_text};
 use shortline_sched::Network;
 use shortline_sched::units::{Rate, Size};
@@ -90,7 +91,7 @@ impl RuleKeys {
         site_names: &[Pattern],
         has_files: bool,
         has_routes: bool,
-    ) -> Result<Rule, String> {
+    ) -> Result<Rule, KeyError> {
         self.refuse_nothing()?;
         self.refuse_contradictions()?;
         self.refuse_hosts(site_names)?;
@@ -156,7 +157,7 @@ impl RuleKeys {
         }
     }
 
-    fn reply(&self) -> Result<Option<Reply>, String> {
+    fn reply(&self) -> Result<Option<Reply>, KeyError> {
         match (&self.redirect, &self.respond) {
             (Some(to), _) => {
                 let code = self.status.unwrap_or(302);
@@ -166,7 +167,9 @@ impl RuleKeys {
                 Ok(Some(Reply::Redirect {
                     to: to.0.clone(),
                     status: status.ok_or_else(|| {
-                        format!("status: {code} is no redirect: want 301, 302, 303, 307 or 308")
+                        let problem =
+                            format!("{code} is no redirect: want 301, 302, 303, 307 or 308");
+                        KeyError::new("status", problem)
                     })?,
                 }))
             }
@@ -176,14 +179,16 @@ impl RuleKeys {
                     code >= 200 && status.as_u16() < 600 && ![204, 205, 304].contains(&code)
                 });
                 if text.len() > TEXT_BYTES_MAX {
-                    return Err(
-                        "respond: is longer than 64KiB: make it a file, and rewrite to that"
-                            .to_owned(),
-                    );
+                    return Err(KeyError::new(
+                        "respond",
+                        "is longer than 64KiB: make it a file, and rewrite to that",
+                    ));
                 }
                 Ok(Some(Reply::Respond {
                     status: status.ok_or_else(|| {
-                        format!("status: {code} has no text: want 200 to 599, but 204, 205 and 304")
+                        let problem =
+                            format!("{code} has no text: want 200 to 599, but 204, 205 and 304");
+                        KeyError::new("status", problem)
                     })?,
                     body: text.clone().into(),
                 }))
@@ -192,31 +197,31 @@ impl RuleKeys {
         }
     }
 
-    fn bandwidth(&self) -> Result<Option<Bandwidth>, String> {
+    fn bandwidth(&self) -> Result<Option<Bandwidth>, KeyError> {
         match (self.bandwidth_max, self.bandwidth_after) {
             (Some(rate), after) => Ok(Some(Bandwidth {
                 rate,
                 after_bytes: after.map_or(0, Size::bytes),
             })),
-            (None, Some(_)) => Err(
-                "bandwidth-after: belongs to a limit: add it, such as bandwidth-max = \"1mbit\""
-                    .to_owned(),
-            ),
+            (None, Some(_)) => Err(KeyError::new(
+                "bandwidth-after",
+                "belongs to a limit: add it, such as bandwidth-max = \"1mbit\"",
+            )),
             (None, None) => Ok(None),
         }
     }
 
     /// Whether responses are compressed on the fly. What the rule says of them may forbid it.
-    fn compress(&self, response: &Changes) -> Result<Option<Compress>, String> {
+    fn compress(&self, response: &Changes) -> Result<Option<Compress>, KeyError> {
         let sets = response.set.iter().chain(&response.add);
         let forbids = sets.into_iter().any(|(name, value)| {
             *name == CONTENT_ENCODING || (*name == CACHE_CONTROL && is_no_transform(value))
         });
         match self.compress {
-            Some(true) if forbids => Err(
-                "compress: the rule sets content-encoding or cache-control: no-transform, which forbid it: leave one of them out"
-                    .to_owned(),
-            ),
+            Some(true) if forbids => Err(KeyError::new(
+                "compress",
+                "the rule sets content-encoding or cache-control: no-transform, which forbid it: leave one of them out",
+            )),
             Some(true) => Ok(Some(Compress::ALL)),
             Some(false) => Ok(Some(Compress::NONE)),
             None => Ok(forbids.then_some(Compress::NONE)),
@@ -231,7 +236,7 @@ impl RuleKeys {
         }
     }
 
-    fn refuse_nothing(&self) -> Result<(), String> {
+    fn refuse_nothing(&self) -> Result<(), KeyError> {
         let match_only = Self {
             path: self.path.clone(),
             method: self.method.clone(),
@@ -240,20 +245,23 @@ impl RuleKeys {
             ..Self::default()
         };
         match *self == match_only {
-            true => Err(
+            true => Err(KeyError::new(
+                "",
                 "does nothing: give it redirect, respond, rewrite, strip-prefix, try-files, cache-control, compress, \
-                 error-page, basic-auth, forward-auth, cors, rate, bandwidth-max, headers, request-headers, allow or deny"
-                    .to_owned(),
-            ),
+                 error-page, basic-auth, forward-auth, cors, rate, bandwidth-max, headers, request-headers, allow or deny",
+            )),
             false => Ok(()),
         }
     }
 
     /// Refuses a host that the site does not answer for, so that the rule could never match.
-    fn refuse_hosts(&self, site_names: &[Pattern]) -> Result<(), String> {
+    fn refuse_hosts(&self, site_names: &[Pattern]) -> Result<(), KeyError> {
         let hosts = self.host.as_deref().unwrap_or_default();
         if self.host.is_some() && hosts.is_empty() {
-            return Err("host: names none: name one, or leave it out".to_owned());
+            return Err(KeyError::new(
+                "host",
+                "names none: name one, or leave it out",
+            ));
         }
         let meets = |host: &Pattern| {
             let both = |name: &Pattern| name.covers(host) || host.covers(name);
@@ -261,14 +269,17 @@ impl RuleKeys {
         };
         match hosts.iter().find(|host| !meets(host)) {
             None => Ok(()),
-            Some(host) => Err(format!(
-                "host: the site does not answer for {host}: add it to the site's names, or leave it out"
+            Some(host) => Err(KeyError::new(
+                "host",
+                format!(
+                    "the site does not answer for {host}: add it to the site's names, or leave it out"
+                ),
             )),
         }
     }
 
     /// Refuses what is for files or backends of a site that has none.
-    fn refuse_idle(&self, has_files: bool, has_routes: bool) -> Result<(), String> {
+    fn refuse_idle(&self, has_files: bool, has_routes: bool) -> Result<(), KeyError> {
         let by_user = self.basic_auth.as_ref().is_some_and(AuthKeys::is_told);
         let by_server = self.forward_auth.as_ref();
         let by_server = by_server.is_some_and(ForwardAuthKeys::is_told);
@@ -279,17 +290,19 @@ impl RuleKeys {
             (fields, "request-headers"),
         ];
         match for_backends.iter().find(|(is_given, _)| *is_given) {
-            Some((_, key)) if !has_routes => Err(format!(
-                "{key}: the site has no route to a backend: leave it out"
+            Some((_, key)) if !has_routes => Err(KeyError::new(
+                *key,
+                "the site has no route to a backend: leave it out",
             )),
-            _ if self.try_files.is_some() && !has_files => {
-                Err("try-files: the site has no files: give it a root".to_owned())
-            }
+            _ if self.try_files.is_some() && !has_files => Err(KeyError::new(
+                "try-files",
+                "the site has no files: give it a root",
+            )),
             _ => Ok(()),
         }
     }
 
-    fn refuse_contradictions(&self) -> Result<(), String> {
+    fn refuse_contradictions(&self) -> Result<(), KeyError> {
         let answers = self.redirect.is_some() || self.respond.is_some();
         let goes_on = [
             (self.rewrite.is_some(), "rewrite"),
@@ -304,33 +317,43 @@ impl RuleKeys {
             ),
         ];
         if self.redirect.is_some() && self.respond.is_some() {
-            return Err("redirect contradicts respond: leave one of them out".to_owned());
+            return Err(KeyError::new(
+                "redirect",
+                "contradicts respond: leave one of them out",
+            ));
         }
         if let Some((_, key)) = goes_on.iter().find(|(is_given, _)| answers && *is_given) {
-            return Err(format!("{key}: the rule answers by itself: leave it out"));
+            return Err(KeyError::new(
+                *key,
+                "the rule answers by itself: leave it out",
+            ));
         }
         if self.status.is_some() && !answers {
-            return Err("status: is for redirect and respond: leave it out".to_owned());
+            return Err(KeyError::new(
+                "status",
+                "is for redirect and respond: leave it out",
+            ));
         }
         if self.rewrite.is_some() && self.strip_prefix.is_some() {
-            return Err("rewrite contradicts strip-prefix: leave one of them out".to_owned());
+            return Err(KeyError::new(
+                "rewrite",
+                "contradicts strip-prefix: leave one of them out",
+            ));
         }
         let templates = [
-            &self.redirect.as_ref().map(|to| &to.0),
-            &self.rewrite.as_ref().map(|target| &target.0),
+            (self.redirect.as_ref().map(|to| &to.0), "redirect"),
+            (self.rewrite.as_ref().map(|target| &target.0), "rewrite"),
         ];
-        let needs_rest = templates
-            .into_iter()
-            .flatten()
-            .any(|template| template.needs_rest());
         let has_wildcard = self.path.as_ref().is_some_and(|path| path.1.contains('*'));
-        if needs_rest && !has_wildcard {
-            return Err(
-                "{rest} is what a * of the path stands for: give path one, such as /old/*"
-                    .to_owned(),
-            );
+        let mut templates = templates.into_iter();
+        let needs_rest = templates.find(|(text, _)| text.is_some_and(|text| text.needs_rest()));
+        match needs_rest {
+            Some((_, key)) if !has_wildcard => Err(KeyError::new(
+                key,
+                "{rest} is what a * of the path stands for: give path one, such as /old/*",
+            )),
+            _ => Ok(()),
         }
-        Ok(())
     }
 }
 

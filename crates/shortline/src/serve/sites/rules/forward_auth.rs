@@ -8,6 +8,7 @@ use http::header::{ACCEPT, AUTHORIZATION, COOKIE, HeaderName, HeaderValue, USER_
 use http::uri::{PathAndQuery, Scheme};
 use http::{Uri, uri::Authority};
 use serde::{Deserialize, Deserializer};
+use shortline_daemon::file::spot::KeyError;
 use shortline_daemon::keys::{any_number, from_text, one_or_more};
 use shortline_sched::units::{Size, Span};
 use shortline_web::proxy::{UpstreamAddress, UpstreamOptions};
@@ -57,16 +58,19 @@ impl ForwardAuthKeys {
     ///
     /// # Errors
     /// A key that is of no use, or a value that cannot be.
-    pub fn resolve(&self) -> Result<ForwardAuth, String> {
+    pub fn resolve(&self) -> Result<ForwardAuth, KeyError> {
         if self.ca.is_some() && !self.url.address.has_tls() {
-            return Err(
-                "forward-auth.ca: is for a server with TLS: give an https:// URL, or leave it out"
-                    .to_owned(),
-            );
+            return Err(KeyError::new(
+                "forward-auth.ca",
+                "is for a server with TLS: give an https:// URL, or leave it out",
+            ));
         }
         let time_max = self.time_max.map_or(TIME_MAX, Span::duration);
         if time_max.is_zero() {
-            return Err("forward-auth.time-max: must be more than 0, such as 5s".to_owned());
+            return Err(KeyError::new(
+                "forward-auth.time-max",
+                "must be more than 0, such as 5s",
+            ));
         }
         let names = |fields: &[Field]| fields.iter().map(|field| field.0.clone()).collect();
         let bytes = |size: Size| usize::try_from(size.bytes()).unwrap_or(usize::MAX);

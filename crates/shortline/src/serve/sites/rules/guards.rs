@@ -9,6 +9,7 @@ use std::time::Duration;
 use http::Method;
 use http::header::{HeaderName, HeaderValue};
 use serde::Deserialize;
+use shortline_daemon::file::spot::KeyError;
 use shortline_daemon::keys::{all_from_text, from_text};
 use shortline_sched::units::Span;
 use shortline_web::rules::auth::Auth;
@@ -29,19 +30,21 @@ pub type PageKeys = BTreeMap<ErrorsName, String>;
 ///
 /// # Errors
 /// A page that is none, and what would be right.
-pub fn pages(keys: &PageKeys, has_files: bool) -> Result<Pages, String> {
+pub fn pages(keys: &PageKeys, has_files: bool) -> Result<Pages, KeyError> {
     let mut pages = Vec::with_capacity(keys.len());
     for (ErrorsName(errors, name), text) in keys {
         let page = match text.starts_with('/') {
             true if !has_files => {
-                return Err(format!(
-                    "error-page.{name}: the site has no files: give it a root, or a text that does not begin with /"
+                return Err(KeyError::new(
+                    format!("error-page.{name}"),
+                    "the site has no files: give it a root, or a text that does not begin with /",
                 ));
             }
             true => Page::File(text.clone()),
             false if text.len() > TEXT_BYTES_MAX => {
-                return Err(format!(
-                    "error-page.{name}: is longer than 64KiB: make it a file, such as /{name}.html"
+                return Err(KeyError::new(
+                    format!("error-page.{name}"),
+                    format!("is longer than 64KiB: make it a file, such as /{name}.html"),
                 ));
             }
             false => Page::Text(text.clone().into()),
@@ -71,14 +74,15 @@ impl AuthKeys {
     ///
     /// # Errors
     /// A realm that is none.
-    pub fn resolve(&self) -> Result<Auth, String> {
+    pub fn resolve(&self) -> Result<Auth, KeyError> {
         let realm = self.realm.as_deref().unwrap_or("restricted");
         let field = self.user_header.as_ref().map(|field| field.0.clone());
         Auth::new(self.users.clone(), realm, field).ok_or_else(|| {
-            format!(
-                "basic-auth.realm: `{}` is no realm: want letters, digits and signs of ASCII but \" and \\",
+            let problem = format!(
+                "`{}` is no realm: want letters, digits and signs of ASCII but \" and \\",
                 shown(realm)
-            )
+            );
+            KeyError::new("basic-auth.realm", problem)
         })
     }
 
@@ -109,13 +113,13 @@ impl CorsKeys {
     ///
     /// # Errors
     /// What contradicts itself.
-    pub fn resolve(&self) -> Result<Cors, String> {
+    pub fn resolve(&self) -> Result<Cors, KeyError> {
         let origins = self.origins.as_deref().unwrap_or_default();
         if origins.is_empty() {
-            return Err(
-                "cors.origins: names none: write it like [\"https://app.example.org\"] or [\"*\"]"
-                    .to_owned(),
-            );
+            return Err(KeyError::new(
+                "cors.origins",
+                "names none: write it like [\"https://app.example.org\"] or [\"*\"]",
+            ));
         }
         let is_any = origins.contains(&OriginName::Any);
         self.refuse_stars_with_credentials(is_any)?;
@@ -132,8 +136,12 @@ impl CorsKeys {
                 true => Origins::Any,
                 false => Origins::These(these.collect()),
             },
-            methods: list(&methods)
-                .ok_or("cors.methods: names none: write it like [\"GET\", \"PUT\"]")?,
+            methods: list(&methods).ok_or_else(|| {
+                KeyError::new(
+                    "cors.methods",
+                    "names none: write it like [\"GET\", \"PUT\"]",
+                )
+            })?,
             headers: self.headers.as_deref().and_then(names),
             expose: self.expose.as_deref().and_then(names),
             max_age_s: self.max_age.map(|span| span.duration().as_secs()),
@@ -141,7 +149,7 @@ impl CorsKeys {
         })
     }
 
-    fn refuse_stars_with_credentials(&self, is_any: bool) -> Result<(), String> {
+    fn refuse_stars_with_credentials(&self, is_any: bool) -> Result<(), KeyError> {
         let has_star = |names: &Option<Vec<FieldName>>| {
             let mut names = names.iter().flatten();
             names.any(|name| name.0 == "*")
@@ -153,8 +161,9 @@ impl CorsKeys {
         ];
         let star = stars.into_iter().find(|(is_star, _)| *is_star);
         match star {
-            Some((_, key)) if self.credentials => Err(format!(
-                "cors.{key}: * contradicts credentials: browsers refuse that, so name each"
+            Some((_, key)) if self.credentials => Err(KeyError::new(
+                format!("cors.{key}"),
+                "* contradicts credentials: browsers refuse that, so name each",
             )),
             _ => Ok(()),
         }
@@ -199,14 +208,12 @@ impl RateKeys<'_> {
     ///
     /// # Errors
     /// A key without a rate.
-    pub fn resolve(&self) -> Result<Option<Limiter>, String> {
+    pub fn resolve(&self) -> Result<Option<Limiter>, KeyError> {
         let Some(rate) = self.rate else {
             return match (self.burst, self.by) {
                 (None, None) => Ok(None),
-                _ => Err(
-                    "rate-burst and rate-by: belong to a rate: add it, such as rate = \"10/s\""
-                        .to_owned(),
-                ),
+                (Some(_), _) => Err(without_rate("rate-burst")),
+                (None, Some(_)) => Err(without_rate("rate-by")),
             };
         };
         let by = match self.by {
@@ -220,8 +227,12 @@ impl RateKeys<'_> {
         });
         limiter
             .map(Some)
-            .ok_or_else(|| "rate: is more than one in a nanosecond: leave it out".to_owned())
+            .ok_or_else(|| KeyError::new("rate", "is more than one in a nanosecond: leave it out"))
     }
+}
+
+fn without_rate(key: &'static str) -> KeyError {
+    KeyError::new(key, "belongs to a rate: add it, such as rate = \"10/s\"")
 }
 
 /// `10/s`.

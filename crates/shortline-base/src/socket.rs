@@ -178,7 +178,8 @@ struct TcpSendHalf {
 impl TcpSendHalf {
     fn stream(&self) -> &TcpStream {
         let half = self.half.as_ref();
-        half.expect("invariant: it is there until it is dropped").as_ref()
+        half.expect("invariant: it is there until it is dropped")
+            .as_ref()
     }
 }
 

@@ -3,7 +3,7 @@
 //! One operation is a whole response of 1 KB: it is submitted, granted, handed over and finished, and its connection has drained.
 //! Nothing is written, so the figure is ours alone and no system call's. Modes: `off` (nothing is scheduled), `paced` at a rate that
 //! is never reached, `slots`, and `auto` on a link that is not full. Each is measured with one worker and with 16, each of which has 64
-//! connections of its own. With 16 the figure is the time for one response of all of them together: where the lock were no
+//! connections of its own, of a client each. With 16 the figure is the time for one response of all of them together: where the lock were no
 //! hindrance, it would be that of one worker over the number of processors.
 
 use std::hint::black_box;
@@ -38,7 +38,12 @@ fn lock(criterion: &mut Criterion) {
     let runtime = Runtime::new().expect("invariant: a runtime");
     let _inside = runtime.enter();
     let mut group = criterion.benchmark_group("a response that nobody waits before");
-    for mode in [LinkMode::Off, LinkMode::Paced, LinkMode::Slots, LinkMode::Auto] {
+    for mode in [
+        LinkMode::Off,
+        LinkMode::Paced,
+        LinkMode::Slots,
+        LinkMode::Auto,
+    ] {
         for workers in [1, 16] {
             let bed = Bed::new(&runtime, mode, workers);
             group.bench_function(format!("{mode}, {workers} workers"), |bencher| {
@@ -106,7 +111,7 @@ async fn connection(link: &Arc<Link>) -> (TransportHandle, TcpStream) {
     let mut client = client.expect("invariant: it listens");
     let (ours, _) = listener.accept().await.expect("invariant: it has come");
     let transport = link.transport(Halves::from(ours).sending, HERE, HERE);
-    // A client that has never acknowledged anything counts as a newcomer, and of those few may be served at a time.
+    // A client that has never acknowledged anything is no usual one.
     let written = transport.socket().try_write(&[IoSlice::new(b"!")]);
     written.expect("invariant: the socket is empty");
     let read = client.read_exact(&mut [0]).await;
@@ -116,13 +121,18 @@ async fn connection(link: &Arc<Link>) -> (TransportHandle, TcpStream) {
 
 fn respond(transports: &[TransportHandle], responses: u64) {
     let mut context = Context::from_waker(Waker::noop());
-    for transport in transports.iter().cycle().take(responses as usize) {
+    let clients = (1..).map(|number: u32| client_at(Ipv4Addr::from(number).into()));
+    let all: Vec<_> = transports.iter().zip(clients).collect();
+    for (transport, client) in all.iter().cycle().take(responses as usize) {
         let length = Length::Known(RESPONSE_BYTES.into());
         let mut job = transport
-            .submit(client_at(HERE), length)
+            .submit(*client, length)
             .expect("invariant: nobody waits");
         let granted = black_box(job.poll_grant(&mut context));
-        assert!(granted.is_ready(), "a response waits, so this measures a queue");
+        assert!(
+            granted.is_ready(),
+            "a response waits, so this measures a queue"
+        );
         job.finish(RESPONSE_BYTES);
         transport.drained();
     }

@@ -178,8 +178,8 @@ mod tests {
     use std::net::Ipv4Addr;
     use std::time::Duration;
 
-    use socket2::{SockFilter, SockRef};
     use shortline_base::socket::Halves;
+    use socket2::{SockFilter, SockRef};
     use tokio::io::AsyncReadExt;
     use tokio::net::{TcpListener, TcpStream};
 

@@ -33,6 +33,12 @@ pub struct Carried {
     pub kernel: String,
     /// Congestion control at both ends, as the kernel had it.
     pub congestion_control: String,
+    /// How the clients' timeouts of a SYN grow, in words. `None` in results of before this was kept, and on loopback.
+    #[serde(default)]
+    pub syn_backoff: Option<String>,
+    /// The commit that the lab was built from. `None` in results of before this was kept.
+    #[serde(default)]
+    pub commit: Option<String>,
     /// What the uplink carried in all.
     pub total: Counters,
     /// Samples: seconds after the generator was started, and bytes carried until then.

@@ -74,6 +74,8 @@ fn keep_run(folder: &Path, server: &str, pace: f64) {
         version: "a <version> & more".into(),
         kernel: "6.18".into(),
         congestion_control: "cubic".into(),
+        syn_backoff: Some("each timeout doubled".into()),
+        commit: Some("0123abc".into()),
         total: Counters {
             bytes: 12_000_000,
             ..Counters::default()

@@ -30,6 +30,8 @@ pub struct StudyKeys {
     pub axis: Option<Spanned<String>>,
     /// The servers, in turn.
     pub servers: Option<Spanned<Vec<Spanned<Text<Server>>>>>,
+    /// How many seeds each server has a run with. By default one.
+    pub seeds: Option<Spanned<u64>>,
     /// How an attacker reaches the server.
     pub surface: Option<Spanned<Surface>>,
     /// Who keeps conflicting interactions apart.

@@ -51,8 +51,9 @@ fn the_shortest_study_is_one_point_called_as_its_file() {
         axis,
         points,
         servers,
+        seeds,
     } = design(GOOD);
-    assert_eq!((axis.as_str(), servers.len()), ("", 2));
+    assert_eq!((axis.as_str(), servers.len(), seeds), ("", 2, 1));
     let expected = Point::new("mine", Arrivals::table_one("w1"), 10);
     assert_eq!(points, [expected]);
 }

@@ -4,7 +4,13 @@
 use std::process::Command;
 
 fn main() {
-    let commit = git(&["describe", "--always", "--dirty", "--abbrev=7", "--exclude=*"]);
+    let commit = git(&[
+        "describe",
+        "--always",
+        "--dirty",
+        "--abbrev=7",
+        "--exclude=*",
+    ]);
     let commit = commit.unwrap_or_else(|| "unknown".into());
     println!("cargo:rustc-env=SHORTLINE_COMMIT={commit}");
     for file in ["HEAD", "logs/HEAD"] {

@@ -35,6 +35,7 @@ pub use self::error::StudyError;
 use self::keys::{KindName, StudyKeys};
 pub use self::names::Traces;
 use self::names::is_name;
+use crate::study::claim::Check;
 use crate::study::design::{Design, Experiment, Kind, SEEDS_MAX};
 use crate::study::versus::{ROWS, Row, Versus};
 use shortline_testbed::server::Server;
@@ -106,19 +107,15 @@ pub fn parse(
                 seeds: seeds(source, &keys)?,
                 points,
             };
-            let figures = figures::figures(id, &keys, |figure, check| {
-                figure.checks.push(figures::check(source, &design, check)?);
-                Ok(())
+            let figures = figures::figures(source, id, &keys, |check| {
+                figures::check(source, &design, check).map(Check::Link)
             });
             (figures, Kind::Uplink(design))
         }
         KindName::Bookstore => {
             let design = shop::design(source, &keys)?;
-            let figures = figures::figures(id, &keys, |figure, check| {
-                figure
-                    .shop_checks
-                    .push(shop::check(source, &design, check)?);
-                Ok(())
+            let figures = figures::figures(source, id, &keys, |check| {
+                shop::check(source, &design, check).map(Check::Shop)
             });
             (figures, Kind::Bookstore(design))
         }
@@ -127,7 +124,7 @@ pub fn parse(
         | KindName::Versus
         | KindName::Memory
         | KindName::Application => {
-            let figures = figures::figures(id, &keys, |_, check| {
+            let figures = figures::figures(source, id, &keys, |check| {
                 let want = "checks in a study over an uplink or of a bookstore";
                 Err(source.wrong(check, "has no points to check", want))
             });

@@ -30,7 +30,9 @@ impl Study for Design {
             points => {
                 let minutes = (seconds * servers as u64 * self.seeds).div_ceil(60);
                 let points = points.len();
-                format!("{points} points, {servers} servers{seeds}, {minutes} min and what is left then")
+                format!(
+                    "{points} points, {servers} servers{seeds}, {minutes} min and what is left then"
+                )
             }
         };
         match self.needs() {

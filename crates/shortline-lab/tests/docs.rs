@@ -108,32 +108,11 @@ fn the_results_stay_small() {
     );
 }
 
-/// The page of claims counts each paper's figures by verdict. The results have the sums.
+/// The page of claims counts each paper's figures, and their clauses, by verdict. The results have the sums for ours.
 #[test]
 fn the_results_count_the_papers_claims_as_their_page_does() {
     let results = root().join("docs/results");
     let claims = fs::read_to_string(results.join("papers/claims.md")).unwrap();
-    let is_paper = |row: &&str| {
-        row.split('|')
-            .nth(1)
-            .is_some_and(|cell| cell.trim().len() == 3)
-    };
-    let rows = claims
-        .lines()
-        .filter(|line| line.starts_with("| 00"))
-        .filter(is_paper);
-    let counts = rows.map(|row| {
-        row.split('|')
-            .filter_map(|cell| cell.trim().parse().ok())
-            .collect()
-    });
-    let mut sums = [0.0; 4];
-    for counts in counts.collect::<Vec<Vec<f64>>>() {
-        // The first number is the paper's.
-        for (sum, count) in sums.iter_mut().zip(&counts[1..]) {
-            *sum += count;
-        }
-    }
     let text = fs::read_to_string(results.join("results.toml")).unwrap();
     let entries: toml::Table = text.parse().unwrap();
     let value = |id: &str| {
@@ -141,9 +120,29 @@ fn the_results_count_the_papers_claims_as_their_page_does() {
         let result = all.iter().find(|result| result["id"].as_str() == Some(id));
         result.unwrap()["value"].as_float().unwrap()
     };
-    assert_eq!(
-        sums,
-        ["papers-hold", "papers-partly", "papers-not", "papers-open"].map(value)
-    );
-    assert_eq!(sums.iter().sum::<f64>(), value("papers-all"));
+    let papers = fs::read_to_string(root().join("docs/lab/papers.md")).unwrap();
+    for row in claims.lines().filter(|row| row.contains(" | ours | clauses | ")) {
+        let row = row.replace(" | ours | clauses", "");
+        let is_there = papers.contains(row.as_str().trim_end_matches('|').trim_end());
+        assert!(is_there, "docs/lab/papers.md lacks {row}");
+    }
+    let verdicts = ["hold", "exceed", "partly", "not", "open"];
+    for (of, name) in [("figures and tables", "papers"), ("clauses", "clauses")] {
+        let mut sums = [0.0; 5];
+        let begin = format!(" | ours | {of} | ");
+        let rows = claims.lines().filter_map(|row| row.split_once(&begin));
+        for (_, counts) in rows {
+            let counts = counts
+                .split('|')
+                .filter_map(|cell| cell.trim().parse::<f64>().ok());
+            for (sum, count) in sums.iter_mut().zip(counts) {
+                *sum += count;
+            }
+        }
+        assert_eq!(
+            sums,
+            verdicts.map(|verdict| value(&format!("{name}-{verdict}")))
+        );
+        assert_eq!(sums.iter().sum::<f64>(), value(&format!("{name}-all")));
+    }
 }

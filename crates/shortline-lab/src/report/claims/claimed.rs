@@ -56,6 +56,8 @@ pub struct Place {
 pub struct Absent {
     pub name: String,
     pub experiment: String,
+    /// How many clauses its claim has.
+    pub clauses: usize,
     /// What the lab lacks for it.
     pub needs: Option<&'static str>,
 }
@@ -72,6 +74,7 @@ impl Paper {
                 absent.push(Absent {
                     name: figure.name.clone(),
                     experiment: experiment.id.clone(),
+                    clauses: figure.clauses.len(),
                     needs: experiment.needs(),
                 });
             } else {
@@ -96,6 +99,35 @@ impl Paper {
         };
         let came = |claimed: &&Claimed| claimed.judged.verdict(system) == verdict;
         absent + self.figures.iter().filter(came).count()
+    }
+
+    /// The number of clauses with that verdict on a system.
+    pub fn clauses(&self, system: System, verdict: Verdict) -> usize {
+        let absent = match verdict {
+            Verdict::Open => self.absent.iter().map(|absent| absent.clauses).sum(),
+            _ => 0,
+        };
+        let clauses = self
+            .figures
+            .iter()
+            .flat_map(|claimed| &claimed.judged.clauses);
+        absent
+            + clauses
+                .filter(|clause| clause.verdict(system) == verdict)
+                .count()
+    }
+
+    /// The rows of the summary: a system, what is counted, and the number for each verdict.
+    pub fn rows(&self) -> Vec<(&'static str, &'static str, [usize; 5])> {
+        let of = |(system, name)| {
+            let figures = Verdict::ALL.map(|verdict| self.count(system, verdict));
+            let clauses = Verdict::ALL.map(|verdict| self.clauses(system, verdict));
+            [
+                (name, "figures and tables", figures),
+                (name, "clauses", clauses),
+            ]
+        };
+        SYSTEMS.into_iter().flat_map(of).collect()
     }
 
     /// The number of figures and tables.
@@ -125,6 +157,24 @@ fn words(verdict: Verdict, number: usize) -> &'static str {
 }
 
 impl Claimed {
+    /// How many of its clauses have which verdict on ours, in words.
+    pub fn clauses(&self) -> String {
+        let clauses = &self.judged.clauses;
+        let verdicts = clauses.iter().map(|clause| clause.verdict(System::Ours));
+        let verdicts: Vec<Verdict> = verdicts.collect();
+        let count = |verdict: Verdict| {
+            let number = verdicts.iter().filter(|own| **own == verdict).count();
+            (number > 0).then(|| format!("{number} {}", words(verdict, number)))
+        };
+        let counts: Vec<String> = Verdict::ALL.into_iter().filter_map(count).collect();
+        let clauses = if clauses.len() == 1 {
+            "clause"
+        } else {
+            "clauses"
+        };
+        format!("{} {clauses}: {}", verdicts.len(), counts.join(", "))
+    }
+
     pub fn of(figure: Figure, ran: &[&Ran], why: Vec<String>) -> Self {
         let mut whole = JudgedFigure::default();
         for one in ran {

@@ -27,16 +27,18 @@ fn summary(papers: &[Paper]) -> Markup {
                         tr {
                             th { "paper" }
                             th { "system" }
+                            th { "of" }
                             @for verdict in Verdict::ALL { th { (badge(verdict)) } }
                         }
                     }
                     tbody {
                         @for paper in papers {
-                            @for (system, name) in SYSTEMS {
+                            @for (system, of, counts) in paper.rows() {
                                 tr {
                                     th { (paper.number) }
-                                    td.words { (name) }
-                                    @for verdict in Verdict::ALL { td { (paper.count(system, verdict)) } }
+                                    td.words { (system) }
+                                    td.words { (of) }
+                                    @for count in counts { td { (count) } }
                                 }
                             }
                         }
@@ -75,6 +77,7 @@ fn claim(claimed: &Claimed) -> Markup {
                 }
             }
             p {
+                (claimed.clauses()) ". "
                 @for folder in &claimed.folders { (results(folder)) " " }
             }
             (comparisons(&claimed.judged))

@@ -20,17 +20,13 @@ pub fn render(papers: &[Paper], pass: &[Ran]) -> String {
 
 fn summary(papers: &[Paper]) -> String {
     let words = Verdict::ALL.map(|verdict| verdict.word().to_owned());
-    let mut text = head(
-        ["paper".to_owned(), "system".into()]
-            .into_iter()
-            .chain(words),
-    );
+    let first = ["paper", "system", "of"].map(String::from);
+    let mut text = head(first.into_iter().chain(words));
     for paper in papers {
-        for (system, name) in SYSTEMS {
-            let counts = Verdict::ALL.map(|verdict| paper.count(system, verdict).to_string());
-            text += &row([paper.number.to_owned(), name.into()]
-                .into_iter()
-                .chain(counts));
+        for (system, of, counts) in paper.rows() {
+            let first = [paper.number, system, of].map(String::from);
+            let counts = counts.map(|count| count.to_string());
+            text += &row(first.into_iter().chain(counts));
         }
     }
     text
@@ -72,7 +68,7 @@ fn claim(claimed: &Claimed) -> String {
     let [ours, own] = SYSTEMS.map(|(system, _)| format!("**{}**", judged.verdict(system).word()));
     let mut text = row([
         format!("**{}**", figure.name),
-        String::new(),
+        claimed.clauses(),
         ours,
         own,
         String::new(),

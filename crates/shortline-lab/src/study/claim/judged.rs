@@ -41,8 +41,14 @@ impl From<Row> for Value {
 
 impl From<Value> for Row {
     fn from(value: Value) -> Self {
-        (value.at, value.median, value.low, value.high, value.seeds)
+        let [median, low, high] = [value.median, value.low, value.high].map(kept_digits);
+        (value.at, median, low, high, value.seeds)
     }
+}
+
+/// A number with nine digits: what is written is read again the same.
+fn kept_digits(value: f64) -> f64 {
+    format!("{value:.8e}").parse().unwrap_or(value)
 }
 
 impl Value {
@@ -174,6 +180,8 @@ mod tests {
 
     #[test]
     fn a_value_is_kept_as_a_row() {
+        let thirds = serde_json::to_string(&Value::of("w1", &[2.0 / 3.0]).unwrap()).unwrap();
+        assert_eq!(thirds, r#"["w1",0.666666667,0.666666667,0.666666667,1]"#);
         let value = Value::of("load-0.8", &[3.0, 1.0, 2.0]).unwrap();
         let text = serde_json::to_string(&value).unwrap();
         assert_eq!(text, r#"["load-0.8",2.0,1.0,3.0,3]"#);

@@ -252,7 +252,10 @@ impl LinkCheck {
         let across = match self.across {
             Across::ShareAboveZero => ", per cent of the points with any",
             Across::Lowest => ", the lowest",
-            _ => "",
+            Across::Highest => ", the highest",
+            Across::Average => ", on average",
+            Across::HighestOverLowest => ", the highest over the lowest",
+            Across::Each => "",
         };
         let what = self.measure.describe();
         match self.measure.is_of_one() {

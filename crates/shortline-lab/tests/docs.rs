@@ -121,7 +121,10 @@ fn the_results_count_the_papers_claims_as_their_page_does() {
         result.unwrap()["value"].as_float().unwrap()
     };
     let papers = fs::read_to_string(root().join("docs/lab/papers.md")).unwrap();
-    for row in claims.lines().filter(|row| row.contains(" | ours | clauses | ")) {
+    for row in claims
+        .lines()
+        .filter(|row| row.contains(" | ours | clauses | "))
+    {
         let row = row.replace(" | ours | clauses", "");
         let is_there = papers.contains(row.as_str().trim_end_matches('|').trim_end());
         assert!(is_there, "docs/lab/papers.md lacks {row}");

@@ -22,6 +22,9 @@ pub struct Conditions {
     /// The commits that the runs were made with. Empty in results of before this was kept.
     #[serde(default)]
     pub commits: String,
+    /// The SHA-256 of all records. Empty in results of before this was kept.
+    #[serde(default)]
+    pub records: String,
     /// How long requests arrived at each point, in seconds.
     pub seconds: String,
     /// The seeds of the arrivals.
@@ -49,6 +52,7 @@ impl Conditions {
             kernel: joined(kernels, "; "),
             syn_backoff: joined(told(|run| run.syn_backoff.as_ref()), "; "),
             commits: joined(told(|run| run.commit.as_ref()), ", "),
+            records: kept::digest(folder, plan)?,
             seconds: joined(seconds, ", "),
             seeds: joined(&plan.seeds, ", "),
             cut_short: plan.cut_short(carried.len()),

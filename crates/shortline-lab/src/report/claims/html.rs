@@ -104,7 +104,7 @@ fn experiments(pass: &[Ran]) -> Markup {
                         tr {
                             th { "results" } th { "experiment" } th { "bed" } th { "kernel" }
                             th { "SYN backoff" } th { "commit" }
-                            th { "seconds" } th { "seeds" } th { "" }
+                            th { "seconds" } th { "seeds" } th { "records (SHA-256)" } th { "" }
                         }
                     }
                     tbody {
@@ -128,6 +128,7 @@ fn experiment(ran: &Ran) -> Markup {
             td.words { (conditions.commits) }
             td.words { (conditions.seconds) }
             td.words { (conditions.seeds) }
+            td.words { (conditions.records) }
             td.words { @if let Some(text) = &conditions.cut_short { span.warning { (text) } } }
         }
     }

@@ -120,6 +120,7 @@ fn experiments(pass: &[Ran]) -> String {
         "commit",
         "seconds",
         "seeds",
+        "records (SHA-256)",
         "",
     ]);
     for ran in pass {
@@ -133,6 +134,7 @@ fn experiments(pass: &[Ran]) -> String {
             &conditions.commits,
             &conditions.seconds,
             &conditions.seeds,
+            &conditions.records,
             conditions.cut_short.as_deref().unwrap_or_default(),
         ]);
     }

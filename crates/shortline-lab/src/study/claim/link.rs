@@ -183,8 +183,15 @@ impl LinkCheck {
             let seeds = found.map_or(&[][..], |point| &point.seeds);
             let values = seeds.iter().filter_map(|seed| {
                 let over = self.over_of(pair, seed, &figures.points);
+                let of = run(seed, &pair.of)?;
+                // A void run is judged by how late its requests were started alone.
+                let is_void = |run: &RunFigures| run.summary.void.is_some();
+                if self.measure != Measure::LateStarts && (is_void(of) || over.is_some_and(is_void))
+                {
+                    return None;
+                }
                 let sides = Sides {
-                    of: run(seed, &pair.of)?,
+                    of,
                     over,
                     requests: &self.requests,
                     number: self.number,

@@ -19,10 +19,7 @@ threshold with fewer than three seeds says so. A figure has two verdicts: on our
 system (the kernel's bands beside Apache). What is our own aim and no paper's claim is shown and does not count.";
 
 /// The systems, with their names on the page.
-pub const SYSTEMS: [(System, &str); 2] = [
-    (System::Ours, "ours"),
-    (System::Papers, "the paper's own system"),
-];
+pub const SYSTEMS: [(System, &str); 2] = [(System::Ours, "ours"), (System::Papers, "its own")];
 
 /// The verdicts on the claims of a paper.
 pub struct Paper {
@@ -117,15 +114,12 @@ impl Paper {
                 .count()
     }
 
-    /// The rows of the summary: a system, what is counted, and the number for each verdict.
+    /// The rows of the summary (figures are figures and tables): a system, what is counted, and the number for each verdict.
     pub fn rows(&self) -> Vec<(&'static str, &'static str, [usize; 5])> {
         let of = |(system, name)| {
             let figures = Verdict::ALL.map(|verdict| self.count(system, verdict));
             let clauses = Verdict::ALL.map(|verdict| self.clauses(system, verdict));
-            [
-                (name, "figures and tables", figures),
-                (name, "clauses", clauses),
-            ]
+            [(name, "figures", figures), (name, "clauses", clauses)]
         };
         SYSTEMS.into_iter().flat_map(of).collect()
     }

@@ -167,11 +167,16 @@ impl LinkCheck {
             Some(own) if is_same(own) => System::Both,
             _ => System::Ours,
         };
-        let papers = own.filter(|own| !is_same(own)).map(|(of, over)| Pair {
-            system: System::Papers,
-            of,
-            over,
-        });
+        let is_one = |(own_of, own_over): &(String, String)| {
+            own_of == own_over && self.over_at.is_none() && !self.measure.is_of_one()
+        };
+        let papers = own
+            .filter(|own| !is_same(own) && !is_one(own))
+            .map(|(of, over)| Pair {
+                system: System::Papers,
+                of,
+                over,
+            });
         let ours = Pair { system, of, over };
         [Some(ours), papers].into_iter().flatten().collect()
     }
@@ -356,6 +361,11 @@ mod tests {
         ];
         assert_eq!(pairs(&check(None, None, &all)), both);
         assert_eq!(pairs(&check(Some("srpt"), Some("nginx"), &all)), both);
+        let beside_bands = check(Some("srpt"), Some("kernel-bands"), &all);
+        assert_eq!(
+            pairs(&beside_bands),
+            [(System::Ours, "srpt/kernel-bands".to_owned())]
+        );
         let ours_alone = [(System::Ours, "srpt/nginx".to_owned())];
         assert_eq!(pairs(&check(None, None, &["srpt", "nginx"])), ours_alone);
         let writers = ["writers-srpt", "writers-fair"];

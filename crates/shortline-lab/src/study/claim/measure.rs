@@ -410,3 +410,6 @@ fn at_percentile(mut values: Vec<f64>, percentile: f64) -> Option<f64> {
 fn ratio(a: f64, b: f64) -> Option<f64> {
     (b > 0.0).then(|| a / b)
 }
+
+#[cfg(test)]
+mod tests;

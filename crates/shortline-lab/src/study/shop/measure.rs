@@ -350,3 +350,108 @@ fn of_best_fixed(
 fn divided(a: f64, b: f64) -> Option<f64> {
     (b > 0.0).then(|| a / b)
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::super::outcome::{ExecutionTimes, made_up};
+    use super::*;
+
+    /// Executions of these types, as many times as in the table, and as different as said.
+    fn alone(times: f64, widest: f64) -> Outcome {
+        let mut run = made_up::run(Door::None, Load::Alone, 1, 40, 0.01);
+        let of = |(interaction, ms): &(Interaction, f64)| {
+            let quantiles_s =
+                (0..21).map(|at| ms * (1.0 + (widest - 1.0) * f64::from(at - 1) / 18.0));
+            let executions = ExecutionTimes {
+                count: 20,
+                mean_s: ms * times,
+                quantiles_s: quantiles_s.collect(),
+            };
+            (*interaction, executions)
+        };
+        run.executions = TABLE_1_MS.iter().map(of).collect();
+        run
+    }
+
+    fn value(measure: Measure, runs: &[Outcome], of: Door, load: Load) -> Option<f64> {
+        let over = Door::FIFO;
+        let load = Some(load);
+        let sets = Figures::by_database(runs);
+        measure.value(&sets[0], Sides { of, over, load })
+    }
+
+    #[test]
+    fn costs_are_in_the_order_of_the_table_or_not() {
+        let order = |run| value(Measure::CostOrder, &[run], Door::None, Load::Alone);
+        assert_eq!(order(alone(0.05, 2.0)), Some(1.0));
+        let mut swapped = alone(0.05, 2.0);
+        let best_sellers = swapped
+            .executions
+            .get_mut(&Interaction::BestSellers)
+            .unwrap();
+        best_sellers.mean_s = 1e-6;
+        assert!(order(swapped).unwrap() < 0.7);
+        let spread = |run| {
+            value(
+                Measure::ServiceSpreadWithin,
+                &[run],
+                Door::None,
+                Load::Alone,
+            )
+        };
+        assert!((spread(alone(1.0, 10.0)).unwrap() - 10.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_busy_database_takes_longer_than_alone() {
+        let peak = Load::Browsers(90);
+        let busy = Outcome {
+            run: made_up::run(Door::None, peak, 1, 40, 0.01).run,
+            ..alone(2.0, 2.0)
+        };
+        let ratio = Measure::BusyRatio(Interaction::BestSellers);
+        let runs = [alone(1.0, 2.0), busy];
+        assert!((value(ratio, &runs, Door::None, peak).unwrap() - 2.0).abs() < 1e-9);
+        assert_eq!(value(ratio, &runs[1..], Door::None, peak), None);
+    }
+
+    #[test]
+    fn types_none_of_which_finished_are_named() {
+        let peak = Load::Browsers(90);
+        let mut run = made_up::run(Door::SJF, peak, 1, 40, 0.01);
+        let set = |run: &Outcome| {
+            unfinished(
+                &Figures::by_database(std::slice::from_ref(run))[0],
+                Door::SJF,
+                peak,
+            )
+        };
+        assert!(set(&run).is_empty());
+        let best_sellers = run
+            .summary
+            .types
+            .get_mut(&Interaction::BestSellers)
+            .unwrap();
+        best_sellers.mean_finished_s = None;
+        assert_eq!(
+            set(&run).into_iter().collect::<Vec<_>>(),
+            [Interaction::BestSellers]
+        );
+    }
+
+    #[test]
+    fn waits_are_weighted_by_how_many_were_admitted() {
+        let peak = Load::Browsers(90);
+        let with_wait = |door, wait_s| {
+            let mut run = made_up::run(door, peak, 1, 40, 0.01);
+            let waits = &mut run.gate.as_mut().unwrap().waits;
+            let home = waits.get_mut(Interaction::Home.name()).unwrap();
+            (home.admitted, home.mean_s) = (3, wait_s);
+            run
+        };
+        let runs = [with_wait(Door::SJF, 0.1), with_wait(Door::FIFO, 4.0)];
+        let gain = value(Measure::MeanWaitGain, &runs, Door::SJF, peak).unwrap();
+        assert!((gain - 40.0).abs() < 1e-9);
+    }
+}

@@ -64,7 +64,7 @@ pub fn comparisons(judged: &JudgedFigure) -> Markup {
         @if judged.all().next().is_some() {
             div.scroll {
                 table {
-                    thead { tr { th { "" } th { "compared" } th { "paper" } th { "wanted" } th { "ours" } } }
+                    thead { tr { th { "" } th { "compared" } th { "came out" } th { "paper" } th { "wanted" } } }
                     tbody {
                         @for clause in &judged.clauses {
                             tr { td {} td.words colspan="4" { strong { (clause.says) } } }
@@ -83,9 +83,9 @@ fn comparison(judged: &Judged) -> Markup {
         tr {
             td { (badge(judged.verdict)) }
             td.words { (judged.what) }
+            td.words { (ours(judged)) }
             td.words { (judged.paper) }
             td.words { (judged.wanted) }
-            td.words { (ours(judged)) }
         }
     }
 }

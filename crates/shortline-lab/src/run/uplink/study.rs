@@ -18,15 +18,21 @@ impl Study for Design {
     fn length(&self) -> String {
         let servers = self.servers.len();
         let seconds: u64 = self.points.iter().map(|point| point.seconds).sum();
+        let seeds = match self.seeds {
+            1 => String::new(),
+            number => format!(", {number} seeds"),
+        };
         let length = match &self.points[..] {
             [point] => format!(
-                "{servers} servers, {} s each and what is left then",
+                "{servers} servers{seeds}, {} s each and what is left then",
                 point.seconds
             ),
             points => {
-                let minutes = (seconds * servers as u64).div_ceil(60);
+                let minutes = (seconds * servers as u64 * self.seeds).div_ceil(60);
                 let points = points.len();
-                format!("{points} points, {servers} servers, {minutes} min and what is left then")
+                format!(
+                    "{points} points, {servers} servers{seeds}, {minutes} min and what is left then"
+                )
             }
         };
         match self.needs() {
@@ -102,7 +108,7 @@ impl Design {
             experiment: id.into(),
             points: self.points.iter().map(change).collect(),
             servers,
-            seeds: (1..=asked.seeds.unwrap_or(1)).collect(),
+            seeds: (1..=asked.seeds.unwrap_or(self.seeds)).collect(),
         })
     }
 

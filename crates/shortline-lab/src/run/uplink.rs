@@ -15,6 +15,7 @@
 
 mod behind;
 mod course;
+mod load;
 mod neighbour;
 mod site;
 mod study;
@@ -27,15 +28,15 @@ use std::time::{Duration, Instant};
 
 use shortline_base::port;
 use shortline_load::trace::{Request, TraceOptions, read_trace, write_csv};
-use shortline_load::workload::{self, Schedule, SiteFiles};
 
+pub use self::load::arrivals;
 use self::neighbour::Beside;
 use self::site::{Site, Sites};
 use crate::LabError;
 use crate::study::KeptError;
 use crate::study::course::Neighbour;
-use crate::study::figures::with_per_request;
 use crate::study::kept::{Carried, samples_file, seed_folder, whole_file};
+use crate::study::offered::Offered;
 use crate::study::plan::{Plan, write_json};
 use crate::study::point::{Arrivals, Point, Through};
 use shortline_testbed::Place;
@@ -72,6 +73,7 @@ fn run(testbed: &Testbed, plan: &Plan) -> Result<(), LabError> {
         .iter()
         .map(|name| name.parse())
         .collect::<Result<Vec<Server>, _>>()?;
+    let offered = load::offered(plan)?;
     let mut compared = Vec::new();
     for server in servers {
         compared.push((server, server::version(testbed, server)?));
@@ -81,9 +83,12 @@ fn run(testbed: &Testbed, plan: &Plan) -> Result<(), LabError> {
         server::make_certificate(testbed, SERVER_ADDRESS)?;
     }
     let mut sites = Sites::default();
+    let mut offered = offered.iter();
     for point in &plan.points {
         for seed in &plan.seeds {
             let site = sites.of(testbed, point, *seed)?;
+            let offered = offered.next();
+            let offered = offered.expect("invariant: one for each point and seed");
             let folder = seed_folder(testbed.out(), point, *seed);
             let run = Run {
                 testbed,
@@ -91,6 +96,7 @@ fn run(testbed: &Testbed, plan: &Plan) -> Result<(), LabError> {
                 seed: *seed,
                 folder: &folder,
                 site: &site,
+                offered,
             };
             let asked = run.prepare(plan, &site)?;
             for (server, version) in &compared {
@@ -108,6 +114,7 @@ struct Run<'a> {
     seed: u64,
     folder: &'a Path,
     site: &'a Site,
+    offered: &'a Offered,
 }
 
 impl Run<'_> {
@@ -115,16 +122,23 @@ impl Run<'_> {
     fn prepare(&self, plan: &Plan, site: &Site) -> Result<String, LabError> {
         fs::create_dir_all(self.folder).map_err(LabError::file(self.folder))?;
         let trace = self.trace();
-        if let Arrivals::Users(users) = self.point.arrivals {
+        let other = || KeptError::OtherPlan(self.testbed.out().into(), plan.experiment.clone());
+        let whole = |server: &String| whole_file(self.folder, server).exists();
+        // The kept runs had other requests, from another version or a trace that has changed.
+        if plan.servers.iter().any(whole)
+            && Offered::read(self.folder)?.as_ref() != Some(self.offered)
+        {
+            return Err(other().into());
+        }
+        self.offered.write(self.folder)?;
+        if let Some(users) = self.offered.users {
             return Ok(format!("{users} users"));
         }
         let requests = self.requests(self.seed, site);
-        // The kept runs used the trace as it was then.
         if site.requests.is_some() && trace.exists() {
             let kept = read_trace(&trace, &TraceOptions::default());
             if kept.map_err(LabError::refused)? != requests {
-                let experiment = plan.experiment.clone();
-                return Err(KeptError::OtherPlan(self.testbed.out().into(), experiment).into());
+                return Err(other().into());
             }
         }
         write_csv(&trace, &requests).map_err(LabError::refused)?;
@@ -161,7 +175,7 @@ impl Run<'_> {
             Arrivals::Phases { .. } | Arrivals::Trace(_) => Work::Trace(trace),
             Arrivals::Users(users) => Work::Users {
                 surge: self.point.files.name(),
-                users,
+                users: self.offered.users.unwrap_or(users.into()),
                 seconds: self.point.seconds,
                 seed: self.seed,
             },
@@ -325,19 +339,6 @@ impl Run<'_> {
             source: Source::Files,
         })
     }
-}
-
-/// The requests of a point with a schedule, with one seed.
-pub fn arrivals(point: &Point, schedule: &Schedule, seed: u64, site: &SiteFiles) -> Vec<Request> {
-    let model = with_per_request(point.setup.per_request_bytes);
-    workload::arrivals(
-        schedule,
-        point.rate,
-        |body_bytes| model.wire_bytes(body_bytes),
-        point.length(),
-        seed,
-        site,
-    )
 }
 
 fn read_line(path: &Path) -> Result<String, LabError> {

@@ -131,7 +131,8 @@ impl Check {
         let mut names = None;
         let mut ours = Vec::new();
         for point in points {
-            let values = point.seeds.iter().filter_map(|seed| {
+            let reached = point.seeds.iter().filter(|seed| seed.is_load_reached());
+            let values = reached.filter_map(|seed| {
                 let (of, over) = self.pair(seed)?;
                 names.get_or_insert((of.server.clone(), over.server.clone()));
                 self.value(of, over)

@@ -64,9 +64,14 @@ impl SiteName {
 
     /// So many of SURGE's users of it.
     pub fn users(&self, users: NonZeroU64, seed: u64) -> UserModel {
+        UserModel::new(self.site(), self.pages(), users, seed)
+    }
+
+    /// What a user's draw of a page counts.
+    pub fn pages(&self) -> PageFiles {
         match self {
-            Self::Surge(preset) => preset.users(users, seed),
-            Self::WorldCup | Self::Nasa => UserModel::new(self.site(), PageFiles::All, users, seed),
+            Self::Surge(preset) => preset.pages,
+            Self::WorldCup | Self::Nasa => PageFiles::All,
         }
     }
 }

@@ -8,9 +8,7 @@ use std::time::Duration;
 
 use shortline_load::Work;
 use shortline_load::trace::{Request, Spread, TraceOptions};
-use shortline_load::workload::{
-    LoadSchedule, SiteName, SurgePreset, UserModel, arrivals, reschedule,
-};
+use shortline_load::workload::{LoadSchedule, SiteName, SurgePreset, arrivals, reschedule};
 use shortline_sched::units::Rate;
 use shortline_sim::wire::WireModel;
 

@@ -29,7 +29,7 @@ pub struct SurgePreset {
     /// What the paper says of its requests' sizes. `None`: they follow 001, Table 1.
     bands: Option<Bands>,
     /// What the draw of a page counts.
-    pub(super) pages: PageFiles,
+    pub pages: PageFiles,
 }
 
 /// SURGE's mu of file sizes.

@@ -1,8 +1,8 @@
 //! Response times over a saturated uplink: at each point each server in turn, with the same files and
 //! the same arrivals.
 //!
-//! The results' folder keeps `plan.json`, and for each point and seed a folder with `trace.csv` and, for
-//! each server,
+//! The results' folder keeps `plan.json`, and for each point and seed a folder with `load.json`, `trace.csv`
+//! (in an open loop) and, for each server,
 //!
 //! - `SERVER.csv`: the generator's records;
 //! - `SERVER.txt`: the generator's summary;
@@ -17,6 +17,7 @@ mod behind;
 mod course;
 mod load;
 mod neighbour;
+mod prepare;
 mod site;
 mod study;
 mod warm_up;
@@ -27,14 +28,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use shortline_base::port;
-use shortline_load::trace::{Request, TraceOptions, read_trace, write_csv};
 
 pub use self::load::arrivals;
 use self::neighbour::Beside;
 use self::site::{Site, Sites};
 use crate::LabError;
-use crate::study::KeptError;
-use crate::study::course::Neighbour;
 use crate::study::kept::{Carried, samples_file, seed_folder, whole_file};
 use crate::study::offered::Offered;
 use crate::study::plan::{Plan, write_json};
@@ -99,7 +97,10 @@ fn run(testbed: &Testbed, plan: &Plan) -> Result<(), LabError> {
                 offered,
             };
             let asked = run.prepare(plan, &site)?;
-            for (server, version) in &compared {
+            let here = compared
+                .iter()
+                .filter(|(server, _)| point.runs(&server.to_string()));
+            for (server, version) in here {
                 run.unless_kept(plan, *server, version, &asked)?;
             }
         }
@@ -118,58 +119,6 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Writes the arrivals if they do not depend on the server. Returns the generator's work.
-    fn prepare(&self, plan: &Plan, site: &Site) -> Result<String, LabError> {
-        fs::create_dir_all(self.folder).map_err(LabError::file(self.folder))?;
-        let trace = self.trace();
-        let other = || KeptError::OtherPlan(self.testbed.out().into(), plan.experiment.clone());
-        let whole = |server: &String| whole_file(self.folder, server).exists();
-        // The kept runs had other requests, from another version or a trace that has changed.
-        if plan.servers.iter().any(whole)
-            && Offered::read(self.folder)?.as_ref() != Some(self.offered)
-        {
-            return Err(other().into());
-        }
-        self.offered.write(self.folder)?;
-        if let Some(users) = self.offered.users {
-            return Ok(format!("{users} users"));
-        }
-        let requests = self.requests(self.seed, site);
-        if site.requests.is_some() && trace.exists() {
-            let kept = read_trace(&trace, &TraceOptions::default());
-            if kept.map_err(LabError::refused)? != requests {
-                return Err(other().into());
-            }
-        }
-        write_csv(&trace, &requests).map_err(LabError::refused)?;
-        self.prepare_neighbour(site)?;
-        Ok(format!("{} requests", requests.len()))
-    }
-
-    /// The requests with one seed. `None` in a closed loop.
-    fn requests(&self, seed: u64, site: &Site) -> Vec<Request> {
-        match (&site.requests, self.point.arrivals.schedule()) {
-            (Some(requests), _) => requests.clone(),
-            (None, Some(schedule)) => arrivals(self.point, &schedule, seed, &site.files),
-            (None, None) => Vec::new(),
-        }
-    }
-
-    fn prepare_neighbour(&self, site: &Site) -> Result<(), LabError> {
-        match self.point.setup.course.neighbour {
-            None => Ok(()),
-            Some(Neighbour::Downloads { number, from, .. }) => {
-                neighbour::write_downloads(self.folder, self.point, number, from)
-            }
-            Some(Neighbour::Twin) => {
-                let seed = neighbour::seed_of_twin(self.seed);
-                let requests = self.requests(seed, site);
-                let path = neighbour::trace_file(self.folder);
-                write_csv(&path, &requests).map_err(LabError::refused)
-            }
-        }
-    }
-
     fn work<'b>(&self, trace: &'b Path) -> Work<'b> {
         match self.point.arrivals {
             Arrivals::Phases { .. } | Arrivals::Trace(_) => Work::Trace(trace),

@@ -38,6 +38,9 @@ pub struct Point {
     pub seconds: u64,
     /// The uplink's rate.
     pub rate: Rate,
+    /// The only servers of the plan that are run here, by name. Empty: all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub only: Vec<String>,
     /// Protocol, clients, network and system.
     pub setup: Setup,
 }
@@ -278,6 +281,7 @@ impl Point {
             arrivals,
             seconds,
             rate: Rate::from_bps(10_000_000),
+            only: Vec::new(),
             setup: Setup::plain(),
         }
     }
@@ -312,6 +316,11 @@ impl Point {
             segment_bytes: NonZeroU64::new(segment_bytes).unwrap_or(NonZeroU64::MIN),
             ..WireModel::default()
         }
+    }
+
+    /// Whether the server of that name is run here.
+    pub fn runs(&self, server: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|only| only == server)
     }
 
     /// How long arrivals last.

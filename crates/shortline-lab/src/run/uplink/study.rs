@@ -17,14 +17,24 @@ use crate::study::point::Point;
 impl Study for Design {
     fn length(&self) -> String {
         let servers = self.servers.len();
-        let seconds: u64 = self.points.iter().map(|point| point.seconds).sum();
+        let here = |point: &Point| {
+            self.servers
+                .iter()
+                .filter(|server| point.runs(server))
+                .count()
+        };
+        let all_s = self
+            .points
+            .iter()
+            .map(|point| point.seconds * here(point) as u64);
+        let all_s: u64 = all_s.sum();
         let length = match &self.points[..] {
             [point] => format!(
                 "{servers} servers, {} s each and what is left then",
                 point.seconds
             ),
             points => {
-                let minutes = (seconds * servers as u64).div_ceil(60);
+                let minutes = all_s.div_ceil(60);
                 let points = points.len();
                 format!("{points} points, {servers} servers, {minutes} min and what is left then")
             }

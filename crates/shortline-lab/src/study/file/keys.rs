@@ -118,6 +118,8 @@ point_keys! {
     least_load: f64,
     /// How long requests arrive.
     time: Span,
+    /// The only servers that are run at this point.
+    only: Vec<Text<Server>>,
     /// The uplink's rate.
     rate: Rate,
     /// The name of an environment: networks, habits and system.

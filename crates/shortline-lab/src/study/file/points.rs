@@ -121,6 +121,8 @@ impl PointReader<'_> {
         point.x = of(&keys.x);
         point.files = self.files(&point.arrivals)?;
         point.rate = of(&keys.rate).unwrap_or(point.rate);
+        let only = keys.only.iter().flat_map(|only| only.get_ref());
+        point.only = only.map(|server| server.0.to_string()).collect();
         point.setup = self.setup()?;
         point.setup.course = self.course(&point)?;
         Ok(point)

@@ -53,7 +53,7 @@ pub(super) struct Bands {
 
 impl Bands {
     /// The figures of 004, 5.3.3.1, for files between these sizes.
-    pub(super) const fn of_004(bytes_min: u64, bytes_max: u64) -> Self {
+    pub(super) fn of_004(bytes_min: u64, bytes_max: u64) -> Self {
         const BELOW: (f64, f64) = (0.829, 0.1155);
         const ABOVE: (f64, f64) = (0.0144, 0.6254);
         const KB: f64 = 1024.0;

@@ -26,10 +26,19 @@ pub struct SurgePreset {
     pub bytes_max: u64,
     /// Mean of the natural logarithm of the file sizes' body.
     log_mean: f64,
-    /// What the paper says of its requests' sizes. `None`: they follow 001, Table 1.
-    bands: Option<Bands>,
+    /// What the sizes of its requests follow.
+    requests: RequestSizes,
     /// What the draw of a page counts.
     pub pages: PageFiles,
+}
+
+/// What the sizes of requests follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RequestSizes {
+    /// 001, Table 1.
+    Table1,
+    /// 004, 5.3.3.1.
+    Bands004,
 }
 
 /// SURGE's mu of file sizes.
@@ -45,7 +54,7 @@ impl SurgePreset {
         Self::new("surge-003", 1_000, 76, 2_000_000, 8.510_07),
         // 5.1; the largest file is in 5.3.3.1.
         Self {
-            bands: Some(Bands::of_004(77, 3_119_822)),
+            requests: RequestSizes::Bands004,
             pages: PageFiles::Embedded,
             ..Self::new("surge-004", 2_000, 77, 3_119_822, LOG_MEAN)
         },
@@ -64,16 +73,18 @@ impl SurgePreset {
             bytes_min,
             bytes_max,
             log_mean,
-            bands: None,
+            requests: RequestSizes::Table1,
             pages: PageFiles::All,
         }
     }
 
     /// The share of the requests of each file of these sizes, which rise.
     pub(super) fn shares(&self, sizes: &[u64], popularity: &[f64]) -> Vec<f64> {
-        match self.bands {
-            Some(bands) => bands.matched(sizes, popularity),
-            None => {
+        match self.requests {
+            RequestSizes::Bands004 => {
+                Bands::of_004(self.bytes_min, self.bytes_max).matched(sizes, popularity)
+            }
+            RequestSizes::Table1 => {
                 let law = self.request_law();
                 matching::matched(sizes, |bytes| law.share_below(bytes), popularity)
             }

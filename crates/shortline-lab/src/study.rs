@@ -6,7 +6,7 @@
 //! | [`file`] | the TOML file of a study: keys, errors with their line |
 //! | [`design`] | an experiment: its figures, and what it runs |
 //! | [`point`], [`course`], [`environment`], [`plan`] | the runs over an uplink, and the plan of a folder |
-//! | [`kept`], [`figures`], [`course_figures`], [`groups`] | the kept results of runs, and their figures |
+//! | [`kept`], [`figures`], [`course_figures`], [`by_size`], [`groups`] | the kept results of runs, and their figures |
 //! | [`offered`] | the load that requests offer, known before the first run |
 //! | [`lines`], [`stats`], [`standing`] | records as lines; medians; which servers stand for SRPT and FAIR |
 //! | [`claim`], [`verdict`], [`kept_claims`] | a claim in numbers, and its verdict |
@@ -15,6 +15,7 @@
 
 pub mod adversary;
 pub mod application;
+pub mod by_size;
 pub mod claim;
 pub mod conditions;
 pub mod course;

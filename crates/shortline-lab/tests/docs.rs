@@ -27,11 +27,15 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     all
 }
 
-/// The project's own Markdown: that in its root and in `docs`.
+/// The project's own Markdown: that in its root, in `docs` and beside the code.
 fn pages() -> Vec<PathBuf> {
     let top = fs::read_dir(root()).unwrap();
     let mut all: Vec<PathBuf> = top.map(|entry| entry.unwrap().path()).collect();
-    all.extend(files(&root().join("docs")));
+    for folder in ["docs", "crates", "packaging", "scripts"] {
+        all.extend(files(&root().join(folder)));
+    }
+    // What its tools install there is not the project's.
+    all.push(root().join("python/README.md"));
     all.retain(|path| path.is_file() && path.extension().is_some_and(|end| end == "md"));
     all
 }
@@ -42,11 +46,36 @@ fn without_code(text: &str) -> String {
     lines.map(|line| format!("{line}\n")).collect()
 }
 
-/// The targets of a page's links inside the project.
+/// The targets of a page's links and pictures inside the project: `[a](b)`, `[a]: b`, and HTML's.
 fn links(text: &str) -> Vec<&str> {
-    let ends = text.split("](").skip(1);
-    let targets = ends.filter_map(|rest| rest.split_once(')').map(|(target, _)| target));
-    targets.filter(|target| !target.contains("://")).collect()
+    let until = |begin: &str, end: char| -> Vec<&str> {
+        let rests = text.split(begin).skip(1);
+        rests
+            .filter_map(|rest| rest.split_once(end))
+            .map(|(target, _)| target)
+            .collect()
+    };
+    let mut all = [
+        until("](", ')'),
+        until("src=\"", '"'),
+        until("href=\"", '"'),
+    ]
+    .concat();
+    let definitions = text
+        .lines()
+        .filter_map(|line| line.strip_prefix('[')?.split_once("]: "));
+    all.extend(definitions.map(|(_, target)| target.trim()));
+    let target = |link: &str| link.split(' ').next().unwrap_or_default().len();
+    all.retain(|link| !link.contains("://") && !link.starts_with("mailto:"));
+    all.into_iter().map(|link| &link[..target(link)]).collect()
+}
+
+#[test]
+fn links_are_found_however_they_are_written() {
+    let text = "[a](b.md#c \"d\") ![e](f.svg) <img src=\"g.png\"> <a href=\"https://h\">\n[i]: j.md\n[k](https://l)\n";
+    let mut found = links(text);
+    found.sort_unstable();
+    assert_eq!(found, ["b.md#c", "f.svg", "g.png", "j.md"]);
 }
 
 /// The anchors of a page: its own, and those that GitHub gives its headings.
@@ -108,32 +137,11 @@ fn the_results_stay_small() {
     );
 }
 
-/// The page of claims counts each paper's figures by verdict. The results have the sums.
+/// The page of claims counts each paper's figures, and their clauses, by verdict. The results have the sums for ours.
 #[test]
 fn the_results_count_the_papers_claims_as_their_page_does() {
     let results = root().join("docs/results");
     let claims = fs::read_to_string(results.join("papers/claims.md")).unwrap();
-    let is_paper = |row: &&str| {
-        row.split('|')
-            .nth(1)
-            .is_some_and(|cell| cell.trim().len() == 3)
-    };
-    let rows = claims
-        .lines()
-        .filter(|line| line.starts_with("| 00"))
-        .filter(is_paper);
-    let counts = rows.map(|row| {
-        row.split('|')
-            .filter_map(|cell| cell.trim().parse().ok())
-            .collect()
-    });
-    let mut sums = [0.0; 4];
-    for counts in counts.collect::<Vec<Vec<f64>>>() {
-        // The first number is the paper's.
-        for (sum, count) in sums.iter_mut().zip(&counts[1..]) {
-            *sum += count;
-        }
-    }
     let text = fs::read_to_string(results.join("results.toml")).unwrap();
     let entries: toml::Table = text.parse().unwrap();
     let value = |id: &str| {
@@ -141,9 +149,32 @@ fn the_results_count_the_papers_claims_as_their_page_does() {
         let result = all.iter().find(|result| result["id"].as_str() == Some(id));
         result.unwrap()["value"].as_float().unwrap()
     };
-    assert_eq!(
-        sums,
-        ["papers-hold", "papers-partly", "papers-not", "papers-open"].map(value)
-    );
-    assert_eq!(sums.iter().sum::<f64>(), value("papers-all"));
+    let papers = fs::read_to_string(root().join("docs/lab/papers.md")).unwrap();
+    for row in claims
+        .lines()
+        .filter(|row| row.contains(" | ours | clauses | "))
+    {
+        let row = row.replace(" | ours | clauses", "");
+        let is_there = papers.contains(row.as_str().trim_end_matches('|').trim_end());
+        assert!(is_there, "docs/lab/papers.md lacks {row}");
+    }
+    let verdicts = ["hold", "exceed", "partly", "not", "open"];
+    for (of, name) in [("figures", "papers"), ("clauses", "clauses")] {
+        let mut sums = [0.0; 5];
+        let begin = format!(" | ours | {of} | ");
+        let rows = claims.lines().filter_map(|row| row.split_once(&begin));
+        for (_, counts) in rows {
+            let counts = counts
+                .split('|')
+                .filter_map(|cell| cell.trim().parse::<f64>().ok());
+            for (sum, count) in sums.iter_mut().zip(counts) {
+                *sum += count;
+            }
+        }
+        assert_eq!(
+            sums,
+            verdicts.map(|verdict| value(&format!("{name}-{verdict}")))
+        );
+        assert_eq!(sums.iter().sum::<f64>(), value(&format!("{name}-all")));
+    }
 }

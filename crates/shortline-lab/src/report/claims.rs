@@ -1,8 +1,8 @@
 //! The verdicts of a pass on the papers' claims: `claims.html` for a browser and `claims.md` for a
 //! repository, both in the pass's folder.
 //!
-//! A figure or table holds if all of its claims in numbers hold (`Verdict::together`). Our own aims are
-//! shown and do not count. People explain in `why.md` beside the results why something does not hold
+//! A figure or table holds if all of its clauses hold (`Verdict::together`), once for ours and once for the paper's own
+//! system. Our own aims are shown and do not count. People explain in `why.md` beside the results why something does not hold
 //! ([`Why`]).
 
 mod claimed;
@@ -10,15 +10,17 @@ mod html;
 mod markdown;
 mod why;
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use self::claimed::{Paper, compared};
+use self::claimed::{Paper, judged};
 use self::why::Why;
 use crate::papers::PAPERS;
 use crate::papers::catalogue::all;
 use crate::report::ReportError;
+use crate::study::claim::System;
 use crate::study::kept_claims::{self, KeptClaims, KeptPass};
 use crate::study::ran::Ran;
 
@@ -38,7 +40,7 @@ pub fn write(folder: &Path, pass: &[Ran]) -> Result<String, ReportError> {
     let mut text = String::new();
     for paper in &papers {
         // Writing to a string cannot fail.
-        let (number, all, counts) = (paper.number, paper.all(), paper.counts());
+        let (number, all, counts) = (paper.number, paper.all(), paper.counts(System::Ours));
         writeln!(text, "{number}: of {all} figures and tables {counts}").ok();
     }
     let [html_file, markdown_file] =
@@ -56,15 +58,19 @@ fn keep(folder: &Path, pass: &[Ran]) -> Result<(), ReportError> {
         .iter()
         .filter(is_known)
         .map(|ran| {
-            let figures = ran.experiment.figures.iter();
-            let of_papers = figures.filter(|figure| !figure.name.is_empty());
-            let claims = KeptClaims {
-                experiment: ran.experiment.id.to_owned(),
+            let mut claims = KeptClaims {
+                experiment: ran.experiment.id.clone(),
                 conditions: ran.conditions.clone(),
-                figures: of_papers
-                    .map(|figure| (figure.name.to_owned(), compared(figure, ran)))
-                    .collect(),
+                // A value that no check asks for today may be asked for again.
+                values: ran
+                    .kept
+                    .as_ref()
+                    .map_or_else(BTreeMap::new, |kept| kept.values.clone()),
             };
+            let figures = ran.experiment.figures.iter();
+            for figure in figures.filter(|figure| !figure.name.is_empty()) {
+                claims.add(&judged(figure, ran));
+            }
             (ran.folder.clone(), claims)
         })
         .collect();

@@ -6,8 +6,8 @@ use plotters::style::ShapeStyle;
 use shortline_plot as drawing;
 
 use crate::report::table::ours;
-use crate::study::claim::Figure;
-use crate::study::verdict::{Compared, Verdict};
+use crate::study::claim::{Figure, Judged, JudgedFigure};
+use crate::study::verdict::Verdict;
 
 const STYLE: &str = include_str!("style.css");
 
@@ -45,31 +45,47 @@ fn dark_drawings() -> String {
     )
 }
 
-/// A figure's claim and its comparisons, each with the paper's value.
-pub fn claim(figure: &Figure, checks: &[(String, Compared)]) -> Markup {
+/// A figure's claim beside our results: clause by clause, then our own aims.
+pub fn claim(figure: &Figure, judged: &JudgedFigure) -> Markup {
     html! {
         article.claim {
             p {
                 @if !figure.name.is_empty() { strong { "Paper " (figure.name) ": " } }
-                (figure.claim) "."
+                @if judged.clauses.is_empty() { (figure.claim) "." }
             }
-            @if !checks.is_empty() {
-                div.scroll {
-                    table {
-                        thead { tr { th { "" } th { "compared" } th { "paper" } th { "ours" } } }
-                        tbody {
-                            @for (paper, compared) in checks {
-                                tr {
-                                    td { (badge(compared.verdict)) }
-                                    td.words { (compared.what) }
-                                    td.words { (paper) }
-                                    td.words { (ours(compared)) }
-                                }
-                            }
+            (comparisons(judged))
+        }
+    }
+}
+
+/// The clauses of a figure with their comparisons, each with the paper's value.
+pub fn comparisons(judged: &JudgedFigure) -> Markup {
+    html! {
+        @if judged.all().next().is_some() {
+            div.scroll {
+                table {
+                    thead { tr { th { "" } th { "compared" } th { "came out" } th { "paper" } th { "wanted" } } }
+                    tbody {
+                        @for clause in &judged.clauses {
+                            tr { td {} td.words colspan="4" { strong { (clause.says) } } }
+                            @for check in &clause.checks { (comparison(check)) }
                         }
+                        @for check in &judged.aims { (comparison(check)) }
                     }
                 }
             }
+        }
+    }
+}
+
+fn comparison(judged: &Judged) -> Markup {
+    html! {
+        tr {
+            td { (badge(judged.verdict)) }
+            td.words { (judged.what) }
+            td.words { (ours(judged)) }
+            td.words { (judged.paper) }
+            td.words { (judged.wanted) }
         }
     }
 }
@@ -78,6 +94,7 @@ pub fn claim(figure: &Figure, checks: &[(String, Compared)]) -> Markup {
 pub fn badge(verdict: Verdict) -> Markup {
     let (class, mark) = match verdict {
         Verdict::Holds => ("holds", "✓"),
+        Verdict::Exceeds => ("holds", "✓+"),
         Verdict::Partly => ("partly", "◐"),
         Verdict::DoesNot => ("not", "✗"),
         Verdict::Open => ("open", "?"),

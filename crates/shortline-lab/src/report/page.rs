@@ -10,7 +10,7 @@ use super::results::Results;
 use super::series::{self, FLUID_PS, OPTIMUM};
 use crate::report::headline::headline;
 use crate::report::table::describe;
-use crate::study::claim::{Check, Figure};
+use crate::study::claim::{Figure, Runs};
 use crate::study::figures::{BoundFigures, PointFigures, RunFigures, SeedFigures};
 use crate::study::point::Point;
 use crate::study::stats::Spread;
@@ -66,14 +66,11 @@ pub fn render(
 }
 
 fn claims(results: &Results<'_>) -> Markup {
-    let compared = |figure: &Figure| -> Vec<_> {
-        let compare = |check: &Check| (check.paper.clone(), check.compare(results.figures));
-        figure.checks.iter().map(compare).collect()
-    };
+    let judged = |figure: &Figure| figure.judge(Runs::Link(results.figures));
     html! {
         section {
             h2 { "What is claimed, and what came out" }
-            @for figure in &results.experiment.figures { (claim(figure, &compared(figure))) }
+            @for figure in &results.experiment.figures { (claim(figure, &judged(figure))) }
         }
     }
 }

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::report::headline::headline;
+use crate::study::claim::{Judged, Runs, Value};
 use crate::study::course_figures::CourseFigures;
 use crate::study::design::Experiment;
 use crate::study::figures::{BoundFigures, Figures, PointFigures, RunFigures, SeedFigures};
 use crate::study::plan::Plan;
 use crate::study::point::{Arrivals, Point};
 use crate::study::stats::Spread;
-use crate::study::verdict::Compared;
 use shortline_table::{Table, bytes, three_digits, time};
 
 /// The report. `whole` is the number of runs of the plan that are kept.
@@ -277,7 +277,8 @@ fn spread(values: Vec<f64>, show: fn(f64) -> String) -> String {
 fn claims(experiment: &Experiment, figures: &Figures) -> String {
     let mut text = String::new();
     for figure in &experiment.figures {
-        if figure.checks.is_empty() {
+        let judged = figure.judge(Runs::Link(figures));
+        if judged.all().next().is_none() {
             continue;
         }
         let name = if figure.name.is_empty() {
@@ -285,16 +286,17 @@ fn claims(experiment: &Experiment, figures: &Figures) -> String {
         } else {
             &figure.name
         };
+        // Writing to a string cannot fail.
         writeln!(text, "{name}: {}", figure.claim).ok();
-        for check in &figure.checks {
-            let compared = check.compare(figures);
-            let paper = &check.paper;
+        for check in judged.all() {
             writeln!(
                 text,
-                "  {}: {}: paper {paper}; ours {}",
-                compared.verdict.word(),
-                compared.what,
-                ours(&compared)
+                "  {}: {}: paper {}, want {}; ours {}",
+                check.verdict.word(),
+                check.what,
+                check.paper,
+                check.wanted,
+                ours(check)
             )
             .ok();
         }
@@ -302,15 +304,34 @@ fn claims(experiment: &Experiment, figures: &Figures) -> String {
     text
 }
 
-/// Our figures in words: a single one, or each with its point.
-pub fn ours(compared: &Compared) -> String {
-    match &compared.ours[..] {
+/// Our values in words, a single one or each with its point, and what a reader must know of them.
+pub fn ours(judged: &Judged) -> String {
+    let mut text = match &judged.measured.values[..] {
         [] => "-".into(),
-        [(_, value)] => ratio(*value),
+        [value] => of_seeds(value),
         all => {
-            let one = |(label, value): &(String, f64)| format!("{label} {}", ratio(*value));
+            let one = |value: &Value| format!("{} {}", value.at, of_seeds(value));
             all.iter().map(one).collect::<Vec<String>>().join(", ")
         }
+    };
+    if judged.is_doubtful {
+        text += "; near its threshold, too few seeds";
+    }
+    if judged.is_split {
+        text += "; seeds on both sides of the threshold";
+    }
+    if let Some(note) = &judged.measured.note {
+        text += &format!("; {note}");
+    }
+    text
+}
+
+/// A median, with the range of several seeds.
+fn of_seeds(value: &Value) -> String {
+    let median = ratio(value.median);
+    match value.seeds {
+        0 | 1 => median,
+        _ => format!("{median} ({} to {})", ratio(value.low), ratio(value.high)),
     }
 }
 

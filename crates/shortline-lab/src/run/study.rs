@@ -7,14 +7,11 @@ use shortline_testbed::Testbed;
 use shortline_testbed::server::Server;
 
 use crate::LabError;
-use crate::study::design::{Experiment, Kind, Memory, Throughput};
+use crate::study::design::{Experiment, Kind, Memory, SEEDS_MAX, Throughput};
 use crate::study::figures::Figures;
 use crate::study::plan::Plan;
 use crate::study::point::SECONDS_MAX;
 use crate::study::shop::Outcome;
-
-/// The most seeds or rounds.
-const SEEDS_MAX: u64 = 100;
 
 /// The work that remains once everything has been checked.
 pub type Job = Box<dyn FnOnce(&Testbed) -> Result<(), LabError> + Send>;

@@ -61,6 +61,9 @@ const SAMPLE_METRICS: Duration = Duration::from_millis(200);
 /// Time for what is still under way after the generator's end: the last FINs.
 const SETTLE: Duration = Duration::from_millis(300);
 
+/// The commit that this is built from (build.rs).
+const COMMIT: &str = env!("SHORTLINE_COMMIT");
+
 /// Makes the runs of the plan that are not kept yet, and keeps their results.
 ///
 /// # Errors
@@ -204,6 +207,8 @@ impl Run<'_> {
             version: version.into(),
             kernel: read_line(Path::new("/proc/sys/kernel/osrelease"))?,
             congestion_control,
+            syn_backoff: meter.syn_backoff()?,
+            commit: Some(COMMIT.into()),
             total: Counters {
                 bytes: total.bytes - before.bytes,
                 packets: total.packets - before.packets,
@@ -358,6 +363,13 @@ impl Meter {
     fn wan_report(&mut self) -> Result<Option<WanReport>, LabError> {
         match self {
             Self::Bed(bed) => Ok(bed.wan_report()?),
+            Self::Admin(_) => Ok(None),
+        }
+    }
+
+    fn syn_backoff(&self) -> Result<Option<String>, LabError> {
+        match self {
+            Self::Bed(bed) => Ok(Some(bed.syn_backoff()?)),
             Self::Admin(_) => Ok(None),
         }
     }

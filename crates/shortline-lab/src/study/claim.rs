@@ -1,19 +1,24 @@
-//! The claims of a paper's figure or table, in a form that can be compared with our own figures: a ratio
-//! of two servers at a point, and its least or greatest value.
+//! The claims of a paper's figure or table: its prose clause by clause, and each clause in numbers that can be compared
+//! with our own.
 //!
-//! If a claim names no servers, `standing` says which ones stand for SRPT and for FAIR.
+//! A clause without a check cannot be written ([`file`](super::file) refuses it). Our own aims stand beside the clauses
+//! and do not count.
 #![deny(clippy::disallowed_methods)]
 
+mod judged;
+mod link;
 mod measure;
 
 use serde::Deserialize;
 
-use super::figures::{Figures, RunFigures, SeedFigures};
+use super::figures::Figures;
+use super::kept_claims::KeptClaims;
+use super::shop::Outcome;
 use super::shop::check::Check as ShopCheck;
-use super::standing::{FAIR, OURS};
-use super::verdict::{Compared, OWN_AIM, Verdict, Want};
-use crate::study::stats::Spread;
+use super::verdict::Verdict;
 
+pub use judged::{Judge, Judged, Measured, System, Value};
+pub use link::{Across, LinkCheck, Requests};
 pub use measure::Measure;
 
 /// A figure or table of a paper.
@@ -21,14 +26,137 @@ pub use measure::Measure;
 pub struct Figure {
     /// The paper and the number.
     pub name: String,
-    /// What it claims, in words.
+    /// What it claims, in words: its clauses together.
     pub claim: String,
-    /// The claim in numbers.
-    pub checks: Vec<Check>,
-    /// The claims in numbers about experiments with the bookstore.
-    pub shop_checks: Vec<ShopCheck>,
+    /// The clauses, each with its checks. None in a study of our own aims.
+    pub clauses: Vec<Clause>,
+    /// Our own aims.
+    pub aims: Vec<Check>,
     /// What it draws.
     pub shows: Vec<Plot>,
+}
+
+/// A part of a claim's prose.
+#[derive(Clone, Debug)]
+pub struct Clause {
+    /// The prose.
+    pub says: String,
+    /// The same in numbers. At least one.
+    pub checks: Vec<Check>,
+}
+
+/// One claim in numbers.
+#[derive(Clone, Debug)]
+pub enum Check {
+    /// About runs over an uplink.
+    Link(LinkCheck),
+    /// About runs with the bookstore.
+    Shop(ShopCheck),
+}
+
+/// The results of an experiment, which checks are compared with.
+#[derive(Clone, Copy)]
+pub enum Runs<'a> {
+    /// Runs over an uplink.
+    Link(&'a Figures),
+    /// Runs with the bookstore.
+    Shop(&'a [Outcome]),
+    /// The kept values of runs that are elsewhere.
+    Kept(&'a KeptClaims),
+}
+
+/// A figure beside our results.
+#[derive(Clone, Debug, Default)]
+pub struct JudgedFigure {
+    /// Clause by clause.
+    pub clauses: Vec<JudgedClause>,
+    /// Our own aims.
+    pub aims: Vec<Judged>,
+}
+
+/// A clause beside our results.
+#[derive(Clone, Debug)]
+pub struct JudgedClause {
+    /// The prose.
+    pub says: String,
+    /// Its checks, for each system.
+    pub checks: Vec<Judged>,
+}
+
+impl Figure {
+    /// The figure beside results.
+    pub fn judge(&self, runs: Runs<'_>) -> JudgedFigure {
+        let all = |checks: &[Check]| checks.iter().flat_map(|check| check.judge(runs)).collect();
+        let clause = |clause: &Clause| JudgedClause {
+            says: clause.says.clone(),
+            checks: all(&clause.checks),
+        };
+        JudgedFigure {
+            clauses: self.clauses.iter().map(clause).collect(),
+            aims: all(&self.aims),
+        }
+    }
+}
+
+impl Check {
+    fn judge(&self, runs: Runs<'_>) -> Vec<Judged> {
+        match (self, runs) {
+            (Self::Link(check), Runs::Link(figures)) => check.judge(figures),
+            (Self::Link(check), Runs::Kept(kept)) => check.judge_kept(&kept.values),
+            (Self::Shop(check), Runs::Shop(all)) => vec![check.judge(all)],
+            (Self::Shop(check), Runs::Kept(kept)) => vec![check.judge_kept(&kept.values)],
+            (Self::Link(_), Runs::Shop(_)) | (Self::Shop(_), Runs::Link(_)) => Vec::new(),
+        }
+    }
+}
+
+impl JudgedFigure {
+    /// The verdict on a system: of its clauses together. Nothing was measured of a figure of our own aims.
+    pub fn verdict(&self, system: System) -> Verdict {
+        let clauses = self.clauses.iter().map(|clause| clause.verdict(system));
+        Verdict::together(&clauses.collect::<Vec<_>>())
+    }
+
+    /// Names the folder of the results in each comparison.
+    pub fn name(&mut self, folder: &str) {
+        let clauses = self
+            .clauses
+            .iter_mut()
+            .flat_map(|clause| &mut clause.checks);
+        for check in clauses.chain(&mut self.aims) {
+            check.what += &format!(" ({folder})");
+        }
+    }
+
+    /// Adds the same figure beside other results.
+    pub fn add(&mut self, other: Self) {
+        let known = self.clauses.len();
+        for (place, clause) in other.clauses.into_iter().enumerate() {
+            match self.clauses.get_mut(place).filter(|_| place < known) {
+                Some(own) => own.checks.extend(clause.checks),
+                None => self.clauses.push(clause),
+            }
+        }
+        self.aims.extend(other.aims);
+    }
+
+    /// All comparisons, those of the clauses first.
+    pub fn all(&self) -> impl Iterator<Item = &Judged> {
+        let clauses = self.clauses.iter().flat_map(|clause| &clause.checks);
+        clauses.chain(&self.aims)
+    }
+}
+
+impl JudgedClause {
+    /// The verdict on a system: of its checks together.
+    pub fn verdict(&self, system: System) -> Verdict {
+        let of_system = self
+            .checks
+            .iter()
+            .filter(|check| check.system.counts_for(system));
+        let verdicts: Vec<Verdict> = of_system.map(|check| check.verdict).collect();
+        Verdict::together(&verdicts)
+    }
 }
 
 /// What a figure draws. The lines of the first five have a value for each point of the experiment, and
@@ -70,176 +198,4 @@ pub enum Plot {
     Rate,
     /// The total of SYNs dropped, over time.
     Drops,
-}
-
-/// One claim in numbers.
-#[derive(Clone, Debug)]
-pub struct Check {
-    /// What is compared.
-    pub measure: Measure,
-    /// The first server. `None`: the one that stands for SRPT.
-    pub of: Option<String>,
-    /// The second server. `None`: the one that stands for FAIR.
-    pub over: Option<String>,
-    /// The points, by the beginning of their labels.
-    pub at: String,
-    /// Whose requests count.
-    pub clients: Clients,
-    /// How the points are combined.
-    pub across: Across,
-    /// The expected value.
-    pub want: Want,
-    /// What the paper found, in its words.
-    pub paper: String,
-}
-
-/// Whose requests are compared.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Clients {
-    /// All clients'.
-    All,
-    /// Those of a group of clients.
-    Group(String),
-    /// The figure of one group over that of another.
-    GroupOver(String, String),
-}
-
-/// How the figures of several points are compared with a claim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Across {
-    /// One by one.
-    Each,
-    /// Their mean.
-    Average,
-    /// The highest.
-    Highest,
-    /// The highest over the lowest.
-    HighestOverLowest,
-}
-
-impl Check {
-    /// Whether it is a paper's claim.
-    pub fn is_papers(&self) -> bool {
-        self.paper != OWN_AIM
-    }
-
-    /// The claim beside our results.
-    pub fn compare(&self, figures: &Figures) -> Compared {
-        let points = figures.points.iter();
-        let points = points.filter(|point| point.label.starts_with(&self.at));
-        let mut names = None;
-        let mut ours = Vec::new();
-        for point in points {
-            let reached = point.seeds.iter().filter(|seed| seed.is_load_reached());
-            let values = reached.filter_map(|seed| {
-                let (of, over) = self.pair(seed)?;
-                names.get_or_insert((of.server.clone(), over.server.clone()));
-                self.value(of, over)
-            });
-            if let Some(spread) = Spread::of(values) {
-                ours.push((point.label.clone(), spread.median));
-            }
-        }
-        let ours = self.across.together(ours);
-        let good = ours
-            .iter()
-            .filter(|(_, value)| self.want.is_met(*value))
-            .count();
-        let verdict = Verdict::of(good, ours.len());
-        Compared {
-            what: self.describe(names),
-            ours,
-            verdict,
-        }
-    }
-
-    fn value(&self, of: &RunFigures, over: &RunFigures) -> Option<f64> {
-        let in_group = |group| self.measure.value_in(group, of, over);
-        match &self.clients {
-            Clients::All => self.measure.value(of, over),
-            Clients::Group(group) => in_group(group),
-            Clients::GroupOver(group, other) => Some(in_group(group)? / in_group(other)?),
-        }
-    }
-
-    fn describe(&self, names: Option<(String, String)>) -> String {
-        let (of, over) = names.unwrap_or_else(|| {
-            let name = |name: Option<&str>, general: &str| name.unwrap_or(general).to_owned();
-            let (of, over) = (self.of.as_deref(), self.over.as_deref());
-            (name(of, "SRPT"), name(over, "FAIR"))
-        });
-        let at = match self.at.as_str() {
-            "" => String::new(),
-            at => format!(", at {at}"),
-        };
-        let clients = match &self.clients {
-            Clients::All => String::new(),
-            Clients::Group(group) => format!(", {group}"),
-            Clients::GroupOver(group, other) => format!(", {group} over {other}"),
-        };
-        match self.measure {
-            Measure::OverOptimum
-            | Measure::SynDrops
-            | Measure::LateStarts
-            | Measure::FirstSynDrop
-            | Measure::QueueBack
-            | Measure::UsedAgain => {
-                format!("{}, {of}{clients}{at}", self.measure.describe())
-            }
-            _ => format!(
-                "{}, {of} against {over}{clients}{at}",
-                self.measure.describe()
-            ),
-        }
-    }
-
-    fn pair<'a>(&self, seed: &'a SeedFigures) -> Option<(&'a RunFigures, &'a RunFigures)> {
-        let of = run(seed, self.of.as_deref(), &OURS)?;
-        let over = run(seed, self.over.as_deref(), &FAIR)?;
-        (of.server != over.server).then_some((of, over))
-    }
-}
-
-fn run<'a>(seed: &'a SeedFigures, named: Option<&str>, usual: &[&str]) -> Option<&'a RunFigures> {
-    let names = named.as_ref().map_or(usual, std::slice::from_ref);
-    let find = |name: &&str| seed.runs.iter().find(|run| run.server == *name);
-    names.iter().find_map(find)
-}
-
-impl Across {
-    fn together(self, ours: Vec<(String, f64)>) -> Vec<(String, f64)> {
-        let values = || ours.iter().map(|(_, value)| *value);
-        let one = |name: &str, value| vec![(name.to_owned(), value)];
-        match self {
-            _ if ours.is_empty() => ours,
-            Self::Each => ours,
-            Self::Average => one("average", values().sum::<f64>() / ours.len() as f64),
-            Self::Highest => one("highest", values().fold(f64::MIN, f64::max)),
-            Self::HighestOverLowest => {
-                let highest = values().fold(f64::MIN, f64::max);
-                let lowest = values().fold(f64::MAX, f64::min);
-                one("highest over lowest", highest / lowest)
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn points_are_held_against_a_claim_one_by_one_or_together() {
-        let ours = || vec![("a".to_owned(), 1.0), ("b".to_owned(), 3.0)];
-        let values = |across: Across| -> Vec<f64> {
-            let together = across.together(ours()).into_iter();
-            together.map(|(_, value)| value).collect()
-        };
-        assert_eq!(values(Across::Each), [1.0, 3.0]);
-        assert_eq!(values(Across::Average), [2.0]);
-        assert_eq!(values(Across::Highest), [3.0]);
-        assert_eq!(values(Across::HighestOverLowest), [3.0]);
-        assert_eq!(Across::Highest.together(Vec::new()), []);
-    }
 }

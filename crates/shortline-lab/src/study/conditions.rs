@@ -16,6 +16,15 @@ pub struct Conditions {
     pub bed: String,
     /// That kernel's version, and the congestion control at both ends.
     pub kernel: String,
+    /// How the clients' timeouts of a SYN grow. Empty in results of before this was kept.
+    #[serde(default)]
+    pub syn_backoff: String,
+    /// The commits that the runs were made with. Empty in results of before this was kept.
+    #[serde(default)]
+    pub commits: String,
+    /// The SHA-256 of all records. Empty in results of before this was kept.
+    #[serde(default)]
+    pub records: String,
     /// How long requests arrived at each point, in seconds.
     pub seconds: String,
     /// The seeds of the arrivals.
@@ -34,10 +43,16 @@ impl Conditions {
         let kernel =
             |run: &kept::Carried| format!("Linux {}, {}", run.kernel, run.congestion_control);
         let kernels: BTreeSet<String> = carried.iter().map(kernel).collect();
+        let told = |of: fn(&kept::Carried) -> Option<&String>| -> BTreeSet<&String> {
+            carried.iter().filter_map(of).collect()
+        };
         let seconds: BTreeSet<u64> = plan.points.iter().map(|point| point.seconds).collect();
         Ok(Self {
             bed,
             kernel: joined(kernels, "; "),
+            syn_backoff: joined(told(|run| run.syn_backoff.as_ref()), "; "),
+            commits: joined(told(|run| run.commit.as_ref()), ", "),
+            records: kept::digest(folder, plan)?,
             seconds: joined(seconds, ", "),
             seeds: joined(&plan.seeds, ", "),
             cut_short: plan.cut_short(carried.len()),

@@ -11,6 +11,9 @@ use super::versus::Versus;
 const SETTABLE_RTO: &str =
     "a kernel whose initial timeout can be set (that of `shortline lab kernel build`)";
 
+/// The most seeds (or rounds) of an experiment.
+pub const SEEDS_MAX: u64 = 100;
+
 /// An experiment.
 #[derive(Clone, Debug)]
 pub struct Experiment {
@@ -58,6 +61,8 @@ pub struct Design {
     pub points: Vec<Point>,
     /// The names of the servers, in turn.
     pub servers: Vec<String>,
+    /// How many seeds each server has a run with, unless the command line says another number.
+    pub seeds: u64,
 }
 
 impl Experiment {

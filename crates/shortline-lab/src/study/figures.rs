@@ -13,6 +13,7 @@ use shortline_sched::Policy;
 use shortline_sim::wire::WireModel;
 
 use super::KeptError;
+use super::by_size::BySize;
 use super::course_figures::{self, CourseFigures};
 use super::groups::{self, GroupFigures};
 use super::kept::{Kept, KeptRun, NoBound};
@@ -131,6 +132,8 @@ pub struct RunFigures {
     pub network: Option<String>,
     /// How soon it adapted to changes of the link. `None` without changes.
     pub course: Option<CourseFigures>,
+    /// The figures by size and by second, which claims are about.
+    pub by_size: BySize,
     /// The figures of each group of clients. Empty if there is one group.
     pub groups: Vec<GroupFigures>,
     /// Some of the failed requests, with the time until they failed.
@@ -150,6 +153,8 @@ pub struct InstrumentFigures {
     pub syn_drops: f64,
     /// When the first was dropped, in seconds after the first sample.
     pub first_syn_drop_s: Option<f64>,
+    /// When the last sample was taken.
+    pub lasted_s: f64,
     /// Processor time of the server, in seconds.
     pub server_cpu_s: f64,
     /// Processor time of the generator, in seconds.
@@ -167,6 +172,7 @@ impl InstrumentFigures {
             accept_queue_max: max("accept_queue")?,
             syn_drops: max("listen_drops")?,
             first_syn_drop_s: first_drop.map(|(at_s, _)| at_s),
+            lasted_s: max("at_s")?,
             server_cpu_s: max("server_cpu_s")?,
             generator_cpu_s: max("generator_cpu_s")?,
         })
@@ -346,6 +352,7 @@ impl<'a> Beside<'a> {
             drops: run.carried.total.drops,
             network: run.carried.wan.as_ref().map(ToString::to_string),
             course: course_figures::of(self.point, run.seen.as_ref(), run.neighbour.as_deref()),
+            by_size: BySize::of(&run.records, run.seen.as_ref()),
             groups: groups::of(&run.records, self.point),
             failed: failed(run),
             summary,

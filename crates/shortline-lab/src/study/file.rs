@@ -35,7 +35,8 @@ pub use self::error::StudyError;
 use self::keys::{KindName, StudyKeys};
 pub use self::names::Traces;
 use self::names::is_name;
-use crate::study::design::{Design, Experiment, Kind};
+use crate::study::claim::Check;
+use crate::study::design::{Design, Experiment, Kind, SEEDS_MAX};
 use crate::study::versus::{ROWS, Row, Versus};
 use shortline_testbed::server::Server;
 
@@ -103,21 +104,18 @@ pub fn parse(
             let design = Design {
                 axis: keys.axis.as_ref().map_or("", |axis| axis.get_ref()).into(),
                 servers: servers(source, &keys, has_http3)?,
+                seeds: seeds(source, &keys)?,
                 points,
             };
-            let figures = figures::figures(id, &keys, |figure, check| {
-                figure.checks.push(figures::check(source, &design, check)?);
-                Ok(())
+            let figures = figures::figures(source, id, &keys, |check| {
+                figures::check(source, &design, check).map(Check::Link)
             });
             (figures, Kind::Uplink(design))
         }
         KindName::Bookstore => {
             let design = shop::design(source, &keys)?;
-            let figures = figures::figures(id, &keys, |figure, check| {
-                figure
-                    .shop_checks
-                    .push(shop::check(source, &design, check)?);
-                Ok(())
+            let figures = figures::figures(source, id, &keys, |check| {
+                shop::check(source, &design, check).map(Check::Shop)
             });
             (figures, Kind::Bookstore(design))
         }
@@ -126,7 +124,7 @@ pub fn parse(
         | KindName::Versus
         | KindName::Memory
         | KindName::Application => {
-            let figures = figures::figures(id, &keys, |_, check| {
+            let figures = figures::figures(source, id, &keys, |check| {
                 let want = "checks in a study over an uplink or of a bookstore";
                 Err(source.wrong(check, "has no points to check", want))
             });
@@ -193,6 +191,16 @@ fn servers(
     Ok(names)
 }
 
+fn seeds(source: Source<'_>, keys: &StudyKeys) -> Result<u64, StudyError> {
+    let Some(seeds) = &keys.seeds else {
+        return Ok(1);
+    };
+    match *seeds.get_ref() {
+        number @ 1..=SEEDS_MAX => Ok(number),
+        number => Err(source.wrong(seeds, number, format!("1 to {SEEDS_MAX}"))),
+    }
+}
+
 impl StudyKeys {
     /// Keys that have no meaning for a study of this kind.
     fn refuse_of_other_kinds(&self, source: Source<'_>) -> Result<(), StudyError> {
@@ -202,6 +210,7 @@ impl StudyKeys {
         let of_kinds = [
             (KindName::Uplink, place(self.axis.as_ref())),
             (KindName::Uplink, place(self.servers.as_ref())),
+            (KindName::Uplink, place(self.seeds.as_ref())),
             (KindName::Uplink, place(self.setup.as_ref())),
             (KindName::Uplink, place(self.point.first())),
             (KindName::Adversary, place(self.surface.as_ref())),

@@ -7,6 +7,7 @@
 //! fluid PS at the uplink's rate. That is a bound only where the share is that of packets sent once:
 //! [`NoBound`] says where there is none.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -36,6 +37,12 @@ pub struct Carried {
     pub kernel: String,
     /// Congestion control at both ends, as the kernel had it.
     pub congestion_control: String,
+    /// How the clients' timeouts of a SYN grow, in words. `None` in results of before this was kept, and on loopback.
+    #[serde(default)]
+    pub syn_backoff: Option<String>,
+    /// The commit that the lab was built from. `None` in results of before this was kept.
+    #[serde(default)]
+    pub commit: Option<String>,
     /// What the uplink carried in all.
     pub total: Counters,
     /// Samples: seconds after the generator was started, and bytes carried until then.
@@ -105,6 +112,29 @@ pub fn whole_runs(out: &Path, plan: &Plan) -> usize {
 pub fn carried(out: &Path, plan: &Plan) -> Result<Vec<Carried>, KeptError> {
     let files = whole_files(out, plan);
     files.iter().map(|file| read_json(file)).collect()
+}
+
+/// The SHA-256 of the records of the plan's whole runs, one after the other in the order of their paths. It tells whether
+/// records that are kept elsewhere are those that a page was made from.
+///
+/// # Errors
+/// If a file of records cannot be read.
+pub fn digest(out: &Path, plan: &Plan) -> Result<String, KeptError> {
+    let mut files: Vec<PathBuf> = whole_files(out, plan)
+        .iter()
+        .map(|file| file.with_extension("csv"))
+        .collect();
+    files.sort();
+    let mut context = ring::digest::Context::new(&ring::digest::SHA256);
+    for file in &files {
+        context.update(&fs::read(file).map_err(KeptError::file(file))?);
+    }
+    let digest = context.finish();
+    Ok(digest
+        .as_ref()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect())
 }
 
 /// The files of the plan's whole runs in `out`.

@@ -1,6 +1,7 @@
-//! The verdicts on the claims of a pass's experiments, kept in its folder as `claims.json`. The file is
-//! small enough for a repository, unlike the runs. The page uses it for experiments whose runs are
-//! elsewhere.
+//! The values of a pass's experiments that the papers' claims are about, kept in its folder as `claims.json`. The file
+//! is small enough for a repository, unlike the runs. The page uses it for experiments whose runs are elsewhere.
+//!
+//! Verdicts are not kept: the checks of the catalogue judge the values anew.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,9 +10,9 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::KeptError;
+use super::claim::{JudgedFigure, Measured};
 use super::conditions::Conditions;
 use super::plan::read_json;
-use super::verdict::Compared;
 
 /// The file in a pass's folder.
 const FILE: &str = "claims.json";
@@ -19,27 +20,27 @@ const FILE: &str = "claims.json";
 /// The content of the file, by the names of the experiments' folders.
 pub type KeptPass = BTreeMap<String, KeptClaims>;
 
-/// The kept verdicts of an experiment.
+/// The kept values of an experiment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct KeptClaims {
     /// Which experiment.
     pub experiment: String,
     /// How it was run.
     pub conditions: Conditions,
-    /// The comparisons, by the figure's name.
-    pub figures: BTreeMap<String, Vec<KeptCheck>>,
+    /// The values, by what they are of.
+    pub values: BTreeMap<String, Measured>,
 }
 
-/// One comparison.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct KeptCheck {
-    /// The paper's finding, in its words.
-    pub paper: String,
-    /// Whether the claim is the paper's.
-    pub is_papers: bool,
-    /// Our results beside it.
-    #[serde(flatten)]
-    pub compared: Compared,
+impl KeptClaims {
+    /// Adds what was measured for a figure.
+    pub fn add(&mut self, figure: &JudgedFigure) {
+        for judged in figure.all() {
+            if !judged.measured.values.is_empty() {
+                self.values
+                    .insert(judged.what.clone(), judged.measured.clone());
+            }
+        }
+    }
 }
 
 /// Reads the file of a pass's folder. Empty if there is no such file.
@@ -54,7 +55,7 @@ pub fn read(folder: &Path) -> Result<KeptPass, KeptError> {
     read_json(&path)
 }
 
-/// Writes the file with one figure per line, so that a repository shows what changed.
+/// Writes the file with one value per line, so that a repository shows what changed.
 ///
 /// # Errors
 /// If the file cannot be written.
@@ -67,17 +68,20 @@ pub fn write(folder: &Path, pass: &KeptPass) -> Result<(), KeptError> {
 fn text_of(pass: &KeptPass) -> Result<String, serde_json::Error> {
     let mut folders = Vec::new();
     for (folder, kept) in pass {
-        let mut figures = Vec::new();
-        for (name, checks) in &kept.figures {
-            let (name, checks) = (serde_json::to_string(name)?, serde_json::to_string(checks)?);
-            figures.push(format!("      {name}: {checks}"));
+        let mut values = Vec::new();
+        for (what, measured) in &kept.values {
+            let (what, measured) = (
+                serde_json::to_string(what)?,
+                serde_json::to_string(measured)?,
+            );
+            values.push(format!("      {what}: {measured}"));
         }
         folders.push(format!(
-            "  {}: {{\n    \"experiment\": {},\n    \"conditions\": {},\n    \"figures\": {{\n{}\n    }}\n  }}",
+            "  {}: {{\n    \"experiment\": {},\n    \"conditions\": {},\n    \"values\": {{\n{}\n    }}\n  }}",
             serde_json::to_string(folder)?,
             serde_json::to_string(&kept.experiment)?,
             serde_json::to_string(&kept.conditions)?,
-            figures.join(",\n"),
+            values.join(",\n"),
         ));
     }
     Ok(format!("{{\n{}\n}}\n", folders.join(",\n")))
@@ -86,25 +90,21 @@ fn text_of(pass: &KeptPass) -> Result<String, serde_json::Error> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::super::verdict::Verdict;
+    use super::super::claim::Value;
     use super::*;
 
     #[test]
     fn what_is_written_is_read_again() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(read(folder.path()).unwrap(), KeptPass::new());
-        let check = KeptCheck {
-            paper: "8".into(),
-            is_papers: true,
-            compared: Compared {
-                what: "mean".into(),
-                ours: vec![("w1".into(), 43.5)],
-                verdict: Verdict::Holds,
-            },
+        let measured = Measured {
+            values: vec![Value::of("w1", &[43.5]).unwrap()],
+            missing: 2,
+            note: Some("none finished".into()),
         };
         let kept = KeptClaims {
             experiment: "w1".into(),
-            figures: [("000 Fig. 8".to_owned(), vec![check])].into(),
+            values: [("mean".to_owned(), measured)].into(),
             ..KeptClaims::default()
         };
         let without = KeptClaims::default();
@@ -112,7 +112,7 @@ mod tests {
         write(folder.path(), &pass).unwrap();
         assert_eq!(read(folder.path()).unwrap(), pass);
         let text = fs::read_to_string(folder.path().join(FILE)).unwrap();
-        let line = "      \"000 Fig. 8\": [{\"paper\":\"8\",\"is_papers\":true,\"what\":\"mean\"";
+        let line = "      \"mean\": {\"values\":[[\"w1\",43.5,43.5,43.5,1]],\"missing\":2,";
         assert!(text.lines().any(|found| found.starts_with(line)), "{text}");
         fs::write(folder.path().join(FILE), "{").unwrap();
         assert!(read(folder.path()).is_err());

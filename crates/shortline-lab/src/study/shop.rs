@@ -7,14 +7,16 @@ pub mod door;
 pub mod figures;
 pub mod gate_seen;
 pub mod load;
+pub mod measure;
 pub mod outcome;
 
 use thiserror::Error;
 
-pub use check::{Check, Measure};
+pub use check::Check;
 pub use design::{Design, RESULTS, Run, Stage, Step, Trial};
 pub use door::Door;
 pub use load::{Load, Pace};
+pub use measure::Measure;
 pub use outcome::Outcome;
 
 /// An unknown name.

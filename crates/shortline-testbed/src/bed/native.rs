@@ -35,7 +35,7 @@ use super::hop::{self, Hop};
 use super::netns::Namespace;
 use super::parameters::{
     INITIAL_RTO, clients_of, initial_rto_ms, notes_on, server_parameters, sets_initial_rto,
-    with_congestion_control,
+    syn_backoff, with_congestion_control,
 };
 use super::queue::{FairQueue, parse_fifo};
 use super::router::{CLIENTS, Router, client_address};
@@ -295,6 +295,14 @@ impl NativeBed {
         } else {
             format!("{server} (clients: {client})")
         })
+    }
+
+    /// How the clients' timeouts of a SYN grow, in words.
+    ///
+    /// # Errors
+    /// If the kernel cannot be asked.
+    pub fn syn_backoff(&self) -> Result<String, TestbedError> {
+        syn_backoff(|parameter| self.client.parameter(parameter))
     }
 
     /// What the setup asks for and this machine cannot do, one line each.

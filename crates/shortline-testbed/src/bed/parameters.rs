@@ -25,6 +25,26 @@ pub fn sets_initial_rto() -> bool {
         .exists()
 }
 
+/// The parameter for how many timeouts of a SYN are as long as the first (Linux 6.5 and later).
+pub(super) const SYN_LINEAR_TIMEOUTS: &str = "net.ipv4.tcp_syn_linear_timeouts";
+
+/// How timeouts of a SYN grow in this kernel, in words. `linear` is the parameter's value in the clients' namespace.
+///
+/// # Errors
+/// The error of reading it.
+pub fn syn_backoff(
+    linear: impl FnOnce(&str) -> Result<String, TestbedError>,
+) -> Result<String, TestbedError> {
+    let path = SYN_LINEAR_TIMEOUTS.replace('.', "/");
+    if !Path::new("/proc/sys").join(path).exists() {
+        return Ok("each timeout doubled".into());
+    }
+    Ok(match linear(SYN_LINEAR_TIMEOUTS)?.trim() {
+        "0" => "each timeout doubled".into(),
+        number => format!("{number} linear timeouts, then doubled"),
+    })
+}
+
 pub(super) fn initial_rto_ms(setup: &Setup) -> u128 {
     setup.system.initial_rto.duration().as_millis()
 }

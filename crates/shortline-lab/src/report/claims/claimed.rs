@@ -4,17 +4,22 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_e
 
 use super::why::Why;
 use crate::papers::claims_of;
-use crate::study::claim::Figure;
-use crate::study::kept_claims::KeptCheck;
+use crate::study::claim::{Figure, JudgedFigure, Runs, System};
 use crate::study::ran::Ran;
-use crate::study::verdict::{Compared, Verdict};
+use crate::study::verdict::Verdict;
 
 /// The title of both pages.
 pub const TITLE: &str = "What the papers claim, and what came out";
 /// Notes on the verdicts for the reader.
-pub const HOW_TO_READ: &str = "A figure or table holds if all that it claims in numbers holds, and partly \
-if some of it does or at some points; what could not be compared keeps it from holding. What is our \
-own aim and no paper's claim is shown and does not count.";
+pub const HOW_TO_READ: &str = "Each clause of a claim is compared with what the paper found. It holds if it came out so at \
+each point, and exceeds if it holds and something is beyond the paper's range on the better side. It holds partly if \
+some points or clauses are so and others are not, or have no value. What was not run, or for too short a time, is not \
+measured. The verdict is on the median over the seeds; beside it stands their range. What is within 30 % of its \
+threshold with fewer than three seeds says so. A figure has two verdicts: on ours beside nginx, and on the paper's own \
+system (the kernel's bands beside Apache). What is our own aim and no paper's claim is shown and does not count.";
+
+/// The systems, with their names on the page.
+pub const SYSTEMS: [(System, &str); 2] = [(System::Ours, "ours"), (System::Papers, "its own")];
 
 /// The verdicts on the claims of a paper.
 pub struct Paper {
@@ -29,9 +34,8 @@ pub struct Paper {
 /// A figure or table with results.
 pub struct Claimed {
     pub figure: Figure,
-    pub verdict: Verdict,
-    /// Its claims in numbers, beside our figures.
-    pub checks: Vec<Checked>,
+    /// Its clauses beside our results.
+    pub judged: JudgedFigure,
     /// The folders of the results.
     pub folders: Vec<Place>,
     /// The explanation, one text for each paragraph.
@@ -45,16 +49,12 @@ pub struct Place {
     pub has_runs: bool,
 }
 
-pub struct Checked {
-    /// What the paper found, in its words.
-    pub paper: String,
-    pub compared: Compared,
-}
-
 /// A figure or table without runs.
 pub struct Absent {
     pub name: String,
     pub experiment: String,
+    /// How many clauses its claim has.
+    pub clauses: usize,
     /// What the lab lacks for it.
     pub needs: Option<&'static str>,
 }
@@ -71,6 +71,7 @@ impl Paper {
                 absent.push(Absent {
                     name: figure.name.clone(),
                     experiment: experiment.id.clone(),
+                    clauses: figure.clauses.len(),
                     needs: experiment.needs(),
                 });
             } else {
@@ -86,15 +87,41 @@ impl Paper {
         }
     }
 
-    /// The number of figures and tables with that verdict.
-    pub fn count(&self, verdict: Verdict) -> usize {
+    /// The number of figures and tables with that verdict on a system.
+    pub fn count(&self, system: System, verdict: Verdict) -> usize {
         let absent = if verdict == Verdict::Open {
             self.absent.len()
         } else {
             0
         };
-        let came = |claimed: &&Claimed| claimed.verdict == verdict;
+        let came = |claimed: &&Claimed| claimed.judged.verdict(system) == verdict;
         absent + self.figures.iter().filter(came).count()
+    }
+
+    /// The number of clauses with that verdict on a system.
+    pub fn clauses(&self, system: System, verdict: Verdict) -> usize {
+        let absent = match verdict {
+            Verdict::Open => self.absent.iter().map(|absent| absent.clauses).sum(),
+            _ => 0,
+        };
+        let clauses = self
+            .figures
+            .iter()
+            .flat_map(|claimed| &claimed.judged.clauses);
+        absent
+            + clauses
+                .filter(|clause| clause.verdict(system) == verdict)
+                .count()
+    }
+
+    /// The rows of the summary (figures are figures and tables): a system, what is counted, and the number for each verdict.
+    pub fn rows(&self) -> Vec<(&'static str, &'static str, [usize; 5])> {
+        let of = |(system, name)| {
+            let figures = Verdict::ALL.map(|verdict| self.count(system, verdict));
+            let clauses = Verdict::ALL.map(|verdict| self.clauses(system, verdict));
+            [(name, "figures", figures), (name, "clauses", clauses)]
+        };
+        SYSTEMS.into_iter().flat_map(of).collect()
     }
 
     /// The number of figures and tables.
@@ -102,45 +129,57 @@ impl Paper {
         self.figures.len() + self.absent.len()
     }
 
-    /// The number for each verdict, in words.
-    pub fn counts(&self) -> String {
-        let count = |verdict: Verdict| format!("{} {}", self.count(verdict), plural(verdict));
+    /// The number for each verdict on a system, in words.
+    pub fn counts(&self, system: System) -> String {
+        let count = |verdict: Verdict| {
+            let number = self.count(system, verdict);
+            format!("{number} {}", words(verdict, number))
+        };
         Verdict::ALL.map(count).join(", ")
     }
 }
 
-/// The verdict on several together.
-fn plural(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Holds => "hold",
-        Verdict::Partly => "hold partly",
-        Verdict::DoesNot => "do not hold",
-        Verdict::Open => "not measured",
+/// The verdict on so many.
+fn words(verdict: Verdict, number: usize) -> &'static str {
+    match (verdict, number) {
+        (_, 1) | (Verdict::Open, _) => verdict.word(),
+        (Verdict::Holds, _) => "hold",
+        (Verdict::Exceeds, _) => "exceed",
+        (Verdict::Partly, _) => "hold partly",
+        (Verdict::DoesNot, _) => "do not hold",
     }
 }
 
 impl Claimed {
+    /// How many of its clauses have which verdict on ours, in words.
+    pub fn clauses(&self) -> String {
+        let clauses = &self.judged.clauses;
+        let verdicts = clauses.iter().map(|clause| clause.verdict(System::Ours));
+        let verdicts: Vec<Verdict> = verdicts.collect();
+        let count = |verdict: Verdict| {
+            let number = verdicts.iter().filter(|own| **own == verdict).count();
+            (number > 0).then(|| format!("{number} {}", words(verdict, number)))
+        };
+        let counts: Vec<String> = Verdict::ALL.into_iter().filter_map(count).collect();
+        let clauses = if clauses.len() == 1 {
+            "clause"
+        } else {
+            "clauses"
+        };
+        format!("{} {clauses}: {}", verdicts.len(), counts.join(", "))
+    }
+
     pub fn of(figure: Figure, ran: &[&Ran], why: Vec<String>) -> Self {
-        let (mut checks, mut verdicts) = (Vec::new(), Vec::new());
+        let mut whole = JudgedFigure::default();
         for one in ran {
-            for check in compared(&figure, one) {
-                let KeptCheck {
-                    paper,
-                    is_papers,
-                    mut compared,
-                } = check;
-                if is_papers {
-                    verdicts.push(compared.verdict);
-                }
-                if ran.len() > 1 {
-                    compared.what += &format!(" ({})", one.folder);
-                }
-                checks.push(Checked { paper, compared });
+            let mut of_one = judged(&figure, one);
+            if ran.len() > 1 {
+                of_one.name(&one.folder);
             }
+            whole.add(of_one);
         }
         Self {
-            verdict: Verdict::together(&verdicts),
-            checks,
+            judged: whole,
             folders: ran.iter().map(|one| Place::of(one)).collect(),
             why,
             figure,
@@ -148,30 +187,14 @@ impl Claimed {
     }
 }
 
-/// A figure's claims in numbers, beside the results of one experiment.
-pub fn compared(figure: &Figure, ran: &Ran) -> Vec<KeptCheck> {
-    let mut all = Vec::new();
-    let mut add = |paper: &str, is_papers, compared| {
-        all.push(KeptCheck {
-            paper: paper.to_owned(),
-            is_papers,
-            compared,
-        });
-    };
-    if let Some(figures) = &ran.figures {
-        for check in &figure.checks {
-            add(&check.paper, check.is_papers(), check.compare(figures));
-        }
+/// A figure beside the results of one experiment.
+pub fn judged(figure: &Figure, ran: &Ran) -> JudgedFigure {
+    match (&ran.figures, &ran.shop, &ran.kept) {
+        (Some(figures), _, _) => figure.judge(Runs::Link(figures)),
+        (None, Some(all), _) => figure.judge(Runs::Shop(all)),
+        (None, None, Some(kept)) => figure.judge(Runs::Kept(kept)),
+        (None, None, None) => JudgedFigure::default(),
     }
-    if let Some(runs) = &ran.shop {
-        for check in &figure.shop_checks {
-            add(&check.paper, check.is_papers(), check.compare(runs));
-        }
-    }
-    if let Some(kept) = &ran.kept {
-        all.extend(kept.figures.get(&figure.name).cloned().unwrap_or_default());
-    }
-    all
 }
 
 impl Place {

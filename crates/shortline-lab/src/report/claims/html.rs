@@ -2,9 +2,9 @@
 
 use maud::{Markup, html};
 
-use super::claimed::{Claimed, HOW_TO_READ, Paper, Place, TITLE, link};
-use crate::report::document::{badge, document};
-use crate::report::table::ours;
+use super::claimed::{Claimed, HOW_TO_READ, Paper, Place, SYSTEMS, TITLE, link};
+use crate::report::document::{badge, comparisons, document};
+use crate::study::claim::System;
 use crate::study::ran::Ran;
 use crate::study::verdict::Verdict;
 
@@ -26,14 +26,20 @@ fn summary(papers: &[Paper]) -> Markup {
                     thead {
                         tr {
                             th { "paper" }
+                            th { "system" }
+                            th { "of" }
                             @for verdict in Verdict::ALL { th { (badge(verdict)) } }
                         }
                     }
                     tbody {
                         @for paper in papers {
-                            tr {
-                                th { (paper.number) }
-                                @for verdict in Verdict::ALL { td { (paper.count(verdict)) } }
+                            @for (system, of, counts) in paper.rows() {
+                                tr {
+                                    th { (paper.number) }
+                                    td.words { (system) }
+                                    td.words { (of) }
+                                    @for count in counts { td { (count) } }
+                                }
                             }
                         }
                     }
@@ -48,7 +54,10 @@ fn section(paper: &Paper) -> Markup {
     html! {
         section id={ "paper-" (paper.number) } {
             h2 { (paper.number) ": " (paper.title) }
-            p { "Of " (paper.all()) " figures and tables " (paper.counts()) "." }
+            p {
+                "Of " (paper.all()) " figures and tables " (paper.counts(System::Ours))
+                ". With the paper's own system " (paper.counts(System::Papers)) "."
+             }
             @for claimed in &paper.figures { (claim(claimed)) }
             @if !paper.absent.is_empty() {
                 p { "Not measured:" }
@@ -61,33 +70,18 @@ fn section(paper: &Paper) -> Markup {
 fn claim(claimed: &Claimed) -> Markup {
     html! {
         article.claim {
-            p { strong { (claimed.figure.name) } " " (badge(claimed.verdict)) }
             p {
-                (claimed.figure.claim) ". "
-                @for folder in &claimed.folders { (results(folder)) " " }
-            }
-            @if !claimed.checks.is_empty() { (checks(claimed)) }
-            @for paragraph in &claimed.why { p.why { (paragraph) } }
-        }
-    }
-}
-
-fn checks(claimed: &Claimed) -> Markup {
-    html! {
-        div.scroll {
-            table {
-                thead { tr { th { "" } th { "compared" } th { "paper" } th { "ours" } } }
-                tbody {
-                    @for checked in &claimed.checks {
-                        tr {
-                            td { (badge(checked.compared.verdict)) }
-                            td.words { (checked.compared.what) }
-                            td.words { (checked.paper) }
-                            td.words { (ours(&checked.compared)) }
-                        }
-                    }
+                strong { (claimed.figure.name) }
+                @for (system, name) in SYSTEMS {
+                    " " (name) " " (badge(claimed.judged.verdict(system)))
                 }
             }
+            p {
+                (claimed.clauses()) ". "
+                @for folder in &claimed.folders { (results(folder)) " " }
+            }
+            (comparisons(&claimed.judged))
+            @for paragraph in &claimed.why { p.why { (paragraph) } }
         }
     }
 }
@@ -109,7 +103,8 @@ fn experiments(pass: &[Ran]) -> Markup {
                     thead {
                         tr {
                             th { "results" } th { "experiment" } th { "bed" } th { "kernel" }
-                            th { "seconds" } th { "seeds" } th { "" }
+                            th { "SYN backoff" } th { "commit" }
+                            th { "seconds" } th { "seeds" } th { "records (SHA-256)" } th { "" }
                         }
                     }
                     tbody {
@@ -129,8 +124,11 @@ fn experiment(ran: &Ran) -> Markup {
             td.words { (ran.experiment.id) }
             td.words { (conditions.bed) }
             td.words { (conditions.kernel) }
+            td.words { (conditions.syn_backoff) }
+            td.words { (conditions.commits) }
             td.words { (conditions.seconds) }
             td.words { (conditions.seeds) }
+            td.words { (conditions.records) }
             td.words { @if let Some(text) = &conditions.cut_short { span.warning { (text) } } }
         }
     }

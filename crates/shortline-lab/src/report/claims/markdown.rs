@@ -1,10 +1,11 @@
 //! The claims as Markdown with GitHub's tables: a row for each figure, below it one for each
-//! comparison and for why.
+//! clause, for each comparison and for why.
 
 use std::fmt::Write as _;
 
-use super::claimed::{Claimed, HOW_TO_READ, Paper, Place, TITLE, link};
+use super::claimed::{Claimed, HOW_TO_READ, Paper, Place, SYSTEMS, TITLE, link};
 use crate::report::table::ours;
+use crate::study::claim::{Judged, System};
 use crate::study::ran::Ran;
 use crate::study::verdict::Verdict;
 
@@ -19,26 +20,34 @@ pub fn render(papers: &[Paper], pass: &[Ran]) -> String {
 
 fn summary(papers: &[Paper]) -> String {
     let words = Verdict::ALL.map(|verdict| verdict.word().to_owned());
-    let mut text = head(["paper".to_owned()].into_iter().chain(words));
+    let first = ["paper", "system", "of"].map(String::from);
+    let mut text = head(first.into_iter().chain(words));
     for paper in papers {
-        let counts = Verdict::ALL.map(|verdict| paper.count(verdict).to_string());
-        text += &row([paper.number.to_owned()].into_iter().chain(counts));
+        for (system, of, counts) in paper.rows() {
+            let first = [paper.number, system, of].map(String::from);
+            let counts = counts.map(|count| count.to_string());
+            text += &row(first.into_iter().chain(counts));
+        }
     }
     text
 }
 
 fn section(paper: &Paper) -> String {
-    let (number, title) = (paper.number, paper.title);
-    let (all, counts) = (paper.all(), paper.counts());
-    let mut text = format!("\n## {number}: {title}\n\nOf {all} figures and tables {counts}.\n");
+    let (number, title, all) = (paper.number, paper.title, paper.all());
+    let [ours, own] = SYSTEMS.map(|(system, _)| paper.counts(system));
+    let mut text = format!(
+        "\n## {number}: {title}\n\nOf {all} figures and tables {ours}. With the paper's own system {own}.\n"
+    );
     if !paper.figures.is_empty() {
         text.push('\n');
         text += &head([
             "figure or table",
-            "claim",
+            "claim, and what is compared",
             "verdict",
+            "its own system",
             "paper",
-            "ours",
+            "wanted",
+            "came out",
             "results",
         ]);
         text.extend(paper.figures.iter().map(claim));
@@ -54,31 +63,50 @@ fn section(paper: &Paper) -> String {
 }
 
 fn claim(claimed: &Claimed) -> String {
-    let figure = &claimed.figure;
+    let Claimed { figure, judged, .. } = claimed;
     let folders: Vec<String> = claimed.folders.iter().map(results).collect();
+    let [ours, own] = SYSTEMS.map(|(system, _)| format!("**{}**", judged.verdict(system).word()));
     let mut text = row([
         format!("**{}**", figure.name),
-        figure.claim.clone(),
-        format!("**{}**", claimed.verdict.word()),
+        claimed.clauses(),
+        ours,
+        own,
+        String::new(),
         String::new(),
         String::new(),
         folders.join(" "),
     ]);
-    for checked in &claimed.checks {
-        text += &row([
-            "",
-            &checked.compared.what,
-            checked.compared.verdict.word(),
-            &checked.paper,
-            &ours(&checked.compared),
-            "",
-        ]);
+    for clause in &judged.clauses {
+        let [ours, own] = SYSTEMS.map(|(system, _)| clause.verdict(system).word());
+        text += &row(["", &format!("*{}*", clause.says), ours, own, "", "", "", ""]);
+        text.extend(clause.checks.iter().map(comparison));
     }
+    text.extend(judged.aims.iter().map(comparison));
     if !claimed.why.is_empty() {
         let why = format!("*Why:* {}", claimed.why.join("<br>"));
-        text += &row(["", &why, "", "", "", ""]);
+        text += &row(["", &why, "", "", "", "", "", ""]);
     }
     text
+}
+
+fn comparison(judged: &Judged) -> String {
+    let word = judged.verdict.word();
+    let (first, second) = match judged.system {
+        System::Ours => (word, ""),
+        System::Papers => ("", word),
+        System::Both => (word, word),
+    };
+    let came = ours(judged);
+    row([
+        "",
+        &judged.what,
+        first,
+        second,
+        &judged.paper,
+        &judged.wanted,
+        &came,
+        "",
+    ])
 }
 
 fn experiments(pass: &[Ran]) -> String {
@@ -88,8 +116,11 @@ fn experiments(pass: &[Ran]) -> String {
         "experiment",
         "bed",
         "kernel",
+        "SYN backoff",
+        "commit",
         "seconds",
         "seeds",
+        "records (SHA-256)",
         "",
     ]);
     for ran in pass {
@@ -99,8 +130,11 @@ fn experiments(pass: &[Ran]) -> String {
             &ran.experiment.id,
             &conditions.bed,
             &conditions.kernel,
+            &conditions.syn_backoff,
+            &conditions.commits,
             &conditions.seconds,
             &conditions.seeds,
+            &conditions.records,
             conditions.cut_short.as_deref().unwrap_or_default(),
         ]);
     }

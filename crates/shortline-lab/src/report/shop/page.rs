@@ -10,7 +10,7 @@ use super::drawings::{self, Drawing};
 use super::tables;
 use crate::report::ReportError;
 use crate::report::document::{claim, document, swatch};
-use crate::study::claim::Figure;
+use crate::study::claim::{Figure, Runs};
 use crate::study::design::Experiment;
 use crate::study::shop::Outcome;
 use crate::study::shop::figures::Figures;
@@ -61,16 +61,11 @@ pub fn write(
 }
 
 fn claims(experiment: &Experiment, all: &[Outcome]) -> Markup {
-    let compared = |figure: &Figure| -> Vec<_> {
-        let checks = figure.shop_checks.iter();
-        checks
-            .map(|check| (check.paper.clone(), check.compare(all)))
-            .collect()
-    };
+    let judged = |figure: &Figure| figure.judge(Runs::Shop(all));
     html! {
         section {
             h2 { "What is claimed, and what came out" }
-            @for figure in &experiment.figures { (claim(figure, &compared(figure))) }
+            @for figure in &experiment.figures { (claim(figure, &judged(figure))) }
         }
     }
 }

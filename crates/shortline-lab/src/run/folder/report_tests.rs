@@ -74,6 +74,8 @@ fn keep_run(folder: &Path, server: &str, pace: f64) {
         version: "a <version> & more".into(),
         kernel: "6.18".into(),
         congestion_control: "cubic".into(),
+        syn_backoff: Some("each timeout doubled".into()),
+        commit: Some("0123abc".into()),
         total: Counters {
             bytes: 12_000_000,
             ..Counters::default()
@@ -192,6 +194,10 @@ fn the_result_is_in_the_first_line_of_text_and_page() {
     let text = report(folder.path()).unwrap();
     let first = text.lines().next().unwrap();
     assert!(first.contains("VOID"), "{first}");
+    // And it is not judged.
+    let open =
+        "not measured: mean response time of all requests, times shorter, srpt against nginx";
+    assert!(text.contains(open), "{text}");
 }
 
 /// The records, with every request started a second late.

@@ -28,15 +28,21 @@ impl Study for Design {
             .iter()
             .map(|point| point.seconds * here(point) as u64);
         let all_s: u64 = all_s.sum();
+        let seeds = match self.seeds {
+            1 => String::new(),
+            number => format!(", {number} seeds"),
+        };
         let length = match &self.points[..] {
             [point] => format!(
-                "{servers} servers, {} s each and what is left then",
+                "{servers} servers{seeds}, {} s each and what is left then",
                 point.seconds
             ),
             points => {
-                let minutes = all_s.div_ceil(60);
+                let minutes = (all_s * self.seeds).div_ceil(60);
                 let points = points.len();
-                format!("{points} points, {servers} servers, {minutes} min and what is left then")
+                format!(
+                    "{points} points, {servers} servers{seeds}, {minutes} min and what is left then"
+                )
             }
         };
         match self.needs() {
@@ -112,7 +118,7 @@ impl Design {
             experiment: id.into(),
             points: self.points.iter().map(change).collect(),
             servers,
-            seeds: (1..=asked.seeds.unwrap_or(1)).collect(),
+            seeds: (1..=asked.seeds.unwrap_or(self.seeds)).collect(),
         })
     }
 

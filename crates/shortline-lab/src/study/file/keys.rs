@@ -16,6 +16,7 @@ use crate::study::claim::{Across, Plot};
 use crate::study::environment::Environment;
 use crate::study::point::{Files, Through};
 use crate::study::shop::{Door, Load};
+use crate::study::verdict::Better;
 use shortline_testbed::bed::setup::CongestionControl;
 use shortline_testbed::server::Server;
 
@@ -30,6 +31,8 @@ pub struct StudyKeys {
     pub axis: Option<Spanned<String>>,
     /// The servers, in turn.
     pub servers: Option<Spanned<Vec<Spanned<Text<Server>>>>>,
+    /// How many seeds each server has a run with. By default one.
+    pub seeds: Option<Spanned<u64>>,
     /// How an attacker reaches the server.
     pub surface: Option<Spanned<Surface>>,
     /// Who keeps conflicting interactions apart.
@@ -297,11 +300,25 @@ pub struct FigureKeys {
     /// The paper's figure or table.
     #[serde(default)]
     pub name: String,
-    /// What it claims, in words.
-    pub claim: String,
+    /// What it shows, in words, if it claims nothing of a paper.
+    pub claim: Option<Spanned<String>>,
+    /// What the paper claims, clause by clause.
+    #[serde(default)]
+    pub clause: Vec<Spanned<ClauseKeys>>,
     /// What it draws.
     pub shows: Option<Vec<Plot>>,
-    /// What it claims, in numbers.
+    /// Our own aims, in numbers.
+    #[serde(default)]
+    pub check: Vec<Spanned<CheckKeys>>,
+}
+
+/// A clause of a paper's claim.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct ClauseKeys {
+    /// The prose.
+    pub says: String,
+    /// The same in numbers.
     #[serde(default)]
     pub check: Vec<Spanned<CheckKeys>>,
 }
@@ -318,10 +335,20 @@ pub struct CheckKeys {
     pub over: Option<Spanned<String>>,
     /// The points, by the beginning of their labels; for a bookstore the load.
     pub at: Option<Spanned<String>>,
+    /// The point at which the second server's run is taken.
+    pub over_at: Option<Spanned<String>>,
     /// The group of clients whose requests count.
     pub group: Option<Spanned<String>>,
     /// The group that it is compared with.
     pub over_group: Option<Spanned<String>>,
+    /// The percentiles of size between which requests count.
+    pub sizes: Option<Spanned<(f64, f64)>>,
+    /// The sizes of the files whose requests count, in bytes.
+    pub bytes: Option<Spanned<(f64, f64)>>,
+    /// The second that the measure is about.
+    pub second: Option<Spanned<f64>>,
+    /// The number of connections that the measure is about.
+    pub connections: Option<Spanned<f64>>,
     /// How points are combined.
     pub across: Option<Spanned<Across>>,
     /// The only database that it is about.
@@ -332,8 +359,16 @@ pub struct CheckKeys {
     pub at_least: Option<Spanned<f64>>,
     /// The greatest value.
     pub at_most: Option<Spanned<f64>>,
-    /// The least improvement in per cent.
+    /// The improvement in per cent that about comes out.
     pub percent_shorter: Option<Spanned<f64>>,
+    /// The least and the greatest value.
+    pub between: Option<Spanned<(f64, f64)>>,
+    /// The value that about comes out.
+    pub near: Option<Spanned<f64>>,
+    /// How far from it, as a share.
+    pub within: Option<Spanned<f64>>,
+    /// The better side of a range.
+    pub better: Option<Spanned<Better>>,
     /// The paper's finding, in its words. Without it the check is our own aim.
     pub paper: Option<String>,
 }

@@ -124,11 +124,26 @@ pub fn check(
             "it in a study over an uplink",
         ));
     }
+    for (key, is_given) in [
+        ("over-at", keys.over_at.is_some()),
+        ("sizes", keys.sizes.is_some()),
+        ("bytes", keys.bytes.is_some()),
+        ("second", keys.second.is_some()),
+        ("connections", keys.connections.is_some()),
+    ] {
+        if is_given {
+            let problem = format!("{key} has no meaning for a shop");
+            return Err(source.wrong(check, problem, "it in a study over an uplink"));
+        }
+    }
     let (measure, want) = (measure(source, keys)?, want(source, check)?);
     let mut read = match &keys.paper {
         Some(paper) => Check::new(measure, want, paper),
         None => Check::own_aim(measure, want),
     };
+    if let Some(better) = &keys.better {
+        read = read.better(*better.get_ref());
+    }
     if keys.of.is_some() || keys.over.is_some() {
         let of = door(source, keys.of.as_ref(), Door::SJF)?;
         read = read.of(of, door(source, keys.over.as_ref(), Door::FIFO)?);
@@ -140,7 +155,8 @@ pub fn check(
     if let Some(database) = &keys.database {
         read = read.on(database.get_ref().0);
     }
-    for stage in &design.stages {
+    let stages = design.stages.iter();
+    for stage in stages.filter(|stage| read.is_of(stage.database)) {
         if let Some(problem) = read.not_run(&stage.steps) {
             let want = "of, over and at that a step has";
             return Err(source.error_at(check.span(), format!("{problem}: want {want}")));
@@ -166,6 +182,8 @@ fn measure(source: Source<'_>, keys: &CheckKeys) -> Result<Measure, StudyError> 
     let of_type: Option<fn(Interaction) -> Measure> = match name.get_ref().as_str() {
         "type-ratio" => Some(Measure::TypeRatio),
         "wait-gain" => Some(Measure::WaitGain),
+        "wait-ratio" => Some(Measure::WaitRatio),
+        "busy-ratio" => Some(Measure::BusyRatio),
         "service-ratio" => Some(Measure::ServiceRatio),
         _ => None,
     };
@@ -176,7 +194,7 @@ fn measure(source: Source<'_>, keys: &CheckKeys) -> Result<Measure, StudyError> 
             Err(source.wrong(name, "is of one type", want))
         }
         (None, Some(interaction)) => {
-            let want = "it with type-ratio, wait-gain or service-ratio";
+            let want = "it with type-ratio, wait-gain, wait-ratio, busy-ratio or service-ratio";
             Err(source.wrong(interaction, "the measure is of all types", want))
         }
         (None, None) => word(source, name),

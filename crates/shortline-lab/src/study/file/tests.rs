@@ -8,10 +8,10 @@ use shortline_sched::units::Rate;
 
 use super::*;
 use crate::papers::catalogue::{FILES, text_of};
-use crate::study::claim::Clients;
 use crate::study::course::Neighbour;
 use crate::study::point::{Arrivals, Files, Point};
-use crate::study::verdict::Want;
+
+mod claims;
 
 /// A valid study, from which the others are made.
 const GOOD: &str = "servers = [\"srpt\", \"nginx\"]\n[setup]\nschedule = \"w1\"\ntime = \"10s\"\n";
@@ -51,8 +51,9 @@ fn the_shortest_study_is_one_point_called_as_its_file() {
         axis,
         points,
         servers,
+        seeds,
     } = design(GOOD);
-    assert_eq!((axis.as_str(), servers.len()), ("", 2));
+    assert_eq!((axis.as_str(), servers.len(), seeds), ("", 2, 1));
     let expected = Point::new("mine", Arrivals::table_one("w1"), 10);
     assert_eq!(points, [expected]);
 }
@@ -103,22 +104,6 @@ fn a_course_is_kept_as_shares_of_the_run_and_of_the_rate() {
     assert_eq!(course.neighbour, Some(downloads));
     let twin = design(&format!("{GOOD}twin = true\n"));
     assert_eq!(twin.points[0].setup.course.neighbour, Some(Neighbour::Twin));
-}
-
-#[test]
-fn a_check_says_what_it_wants_of_whom() {
-    let text = format!(
-        "{GOOD}environment = \"wans\"\n[[figure]]\nclaim = \"c\"\n[[figure.check]]\n\
-         measure = \"finished-gain\"\nof = \"srpt\"\nover = \"nginx\"\nat = \"mi\"\n\
-         group = \"wan1\"\nover-group = \"wan6\"\nacross = \"average\"\npercent-shorter = 20\n"
-    );
-    let check = parsed(&text).unwrap().figures.remove(0).checks.remove(0);
-    assert_eq!(check.want, Want::AtLeast(1.25));
-    assert_eq!(
-        check.clients,
-        Clients::GroupOver("wan1".into(), "wan6".into())
-    );
-    assert!(!check.is_papers());
 }
 
 #[test]
@@ -195,7 +180,7 @@ fn what_is_no_toml_or_no_key_is_told_with_its_line() {
         "`servers` is missing",
     );
     let figure = format!("{GOOD}[[figure]]\nname = \"Fig. 1\"\n");
-    assert_refused(&figure, "5: figure: ", "missing field `claim`");
+    assert_refused(&figure, "5: figure: ", "`claim` is missing");
 }
 
 /// A line after a valid study, the beginning of the error, and a part of it.
@@ -335,70 +320,6 @@ fn points_are_told_apart() {
         let named = with(&format!("{{ label = \"{label}\" }},\n"));
         assert_refused(&named, "2: point.label: ", "want a-z");
     }
-}
-
-#[test]
-fn a_check_is_of_what_is_run() {
-    let check = |keys: &str| format!("{GOOD}[[figure]]\nclaim = \"c\"\n[[figure.check]]\n{keys}\n");
-    let gain = "measure = \"mean-gain\"\nat-least = 1";
-    parsed(&check(gain)).unwrap();
-    for (keys, begin, right) in [
-        (
-            "measure = \"speed\"\nat-least = 1",
-            "8: figure.check.measure: ",
-            "`mean-gain`",
-        ),
-        (
-            "at-least = 1",
-            "7: figure.check: ",
-            "missing field `measure`",
-        ),
-        (
-            "measure = \"mean-gain\"",
-            "7: figure.check: ",
-            "want one of at-least",
-        ),
-    ] {
-        assert_refused(&check(keys), begin, right);
-    }
-    for (key, begin, right) in [
-        (
-            "of = \"fair\"",
-            "figure.check.of: ",
-            "want one of srpt, nginx",
-        ),
-        (
-            "at = \"w2\"",
-            "figure.check.at: ",
-            "want the begin of one of mine",
-        ),
-        (
-            "group = \"wan1\"",
-            "figure.check.group: ",
-            "want the name of one of its groups",
-        ),
-        (
-            "over-group = \"local\"",
-            "figure.check.over-group: ",
-            "want both",
-        ),
-        ("at-most = 2", "figure.check: ", "want one of at-least"),
-        ("at-most = inf", "figure.check.at-most: ", "want a number"),
-        (
-            "database = \"postgres\"",
-            "figure.check.database: ",
-            "want it in a bookstore's",
-        ),
-    ] {
-        let error = error_of(&check(&format!("{gain}\n{key}")));
-        assert!(error.contains(begin) && error.contains(right), "{error}");
-    }
-    let percent = check("measure = \"mean-gain\"\npercent-shorter = 100");
-    assert_refused(
-        &percent,
-        "9: figure.check.percent-shorter: ",
-        "want below 100",
-    );
 }
 
 #[test]

@@ -38,6 +38,21 @@ impl<'a> Figures<'a> {
         sets.filter(|figures| !figures.runs.is_empty()).collect()
     }
 
+    /// The same runs with one seed alone.
+    #[must_use]
+    pub fn of_seed(&self, seed: u64) -> Self {
+        let of = |one: &&&Outcome| one.run.seed == seed;
+        Self {
+            database: self.database,
+            runs: self.runs.iter().filter(of).copied().collect(),
+        }
+    }
+
+    /// The seeds.
+    pub fn seeds(&self) -> BTreeSet<u64> {
+        self.runs.iter().map(|one| one.run.seed).collect()
+    }
+
     /// The loads, fewest browsers first.
     pub fn loads(&self) -> BTreeSet<Load> {
         self.runs.iter().map(|one| one.run.load).collect()
@@ -131,12 +146,10 @@ impl<'a> Figures<'a> {
         Some((at.0, highest))
     }
 
-    /// The load with twice the browsers of a door's peak, or the next load above. If the peak without a gate has
-    /// fewer browsers, that peak counts, because a door's throughput may go on rising. `None` if there is no such load.
+    /// The load with twice the browsers of a door's own peak, or the next load above. `None` if it was not run with so
+    /// many: its throughput may go on rising.
     pub fn twice_the_peak(&self, door: Door) -> Option<Load> {
         let (at_peak, _) = self.peak(door)?;
-        let without = self.peak(Door::None).map(|(browsers, _)| browsers);
-        let at_peak = without.map_or(at_peak, |browsers| browsers.min(at_peak));
         let loads = self.loads().into_iter();
         loads
             .filter(|load| {
@@ -198,6 +211,17 @@ pub fn wait_s(run: &Outcome, interaction: Interaction) -> Option<f64> {
         None => Some(0.0),
         Some(gate) => Some(gate.waits.get(interaction.name())?.mean_s),
     }
+}
+
+/// The mean wait of all requests in the gate, in seconds. 0 without a gate.
+pub fn mean_wait_s(run: &Outcome) -> Option<f64> {
+    let Some(gate) = &run.gate else {
+        return Some(0.0);
+    };
+    let admitted: u64 = gate.waits.values().map(|wait| wait.admitted).sum();
+    let waits = gate.waits.values();
+    let sum_s: f64 = waits.map(|wait| wait.admitted as f64 * wait.mean_s).sum();
+    (admitted > 0).then(|| sum_s / admitted as f64)
 }
 
 /// The mean time that interactions of a type occupied the database, without their wait in the gate, in

@@ -40,7 +40,7 @@ use super::parameters::{
 use super::queue::{FairQueue, parse_fifo};
 use super::router::{CLIENTS, Router, client_address};
 use super::setup::{Bottleneck, Setup};
-use super::wire::{Wire, burst_bytes};
+use super::wire::{Clock, Wire, burst_bytes};
 use crate::command;
 use crate::instruments::Subject;
 use crate::place::Place;
@@ -456,7 +456,7 @@ impl NativeBed {
     /// The class that all packets of the narrow link pass.
     fn set_class(&self, verb: &str, rate: Rate) -> Result<(), TestbedError> {
         let (namespace, device) = self.narrow();
-        let burst = format!("{}b", burst_bytes(rate));
+        let burst = format!("{}b", burst_bytes(rate, Clock::of_kernel()));
         let rate = format!("{}bit", rate.bps());
         let class = [
             "class", verb, "dev", device, "parent", "1:", "classid", "1:10",

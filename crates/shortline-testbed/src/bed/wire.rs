@@ -11,10 +11,13 @@
 //! The shaper never runs ahead by more than its burst, so no more than that waits here, and the order
 //! stays the shaper's. netem counts what HTB counts, IP bytes and 14 a packet.
 
+use std::fs;
+
 use shortline_sched::units::Rate;
 
 use super::netns::Namespace;
 use crate::TestbedError;
+use crate::guest::kernel::TIME_TRAVEL;
 
 /// Far more packets than any burst has.
 const LIMIT: &str = "1000";
@@ -82,12 +85,42 @@ fn netem(verb: &str, device: &str, rate: Rate) -> [String; 10] {
     .map(str::to_owned)
 }
 
-/// How far HTB may run ahead: one packet, or the bytes of 1.28 ms (the same at 10 Mbit/s). A real
-/// line loses nothing to a late timer. With 0.2 ms at 100 Mbit/s, HTB left 2 to 3 % of the rate
-/// unused although packets waited, on a machine whose processors were busy.
-pub(super) fn burst_bytes(rate: Rate) -> u64 {
+/// How far HTB may run ahead: one packet where the clock stands still while something computes, so
+/// that no more than one is on the wire before another that has overtaken it. Elsewhere one packet or
+/// the bytes of 1.28 ms (the same at 10 Mbit/s). A real line loses nothing to a late timer. With 0.2 ms at
+/// 100 Mbit/s, HTB left 2 to 3 % of the rate unused although packets waited, on a machine whose
+/// processors were busy.
+pub(super) fn burst_bytes(rate: Rate, clock: Clock) -> u64 {
     const PACKET_BYTES: u64 = 1600;
-    PACKET_BYTES.max(rate.bps() / 8 * 128 / 100_000)
+    match clock {
+        Clock::Virtual => PACKET_BYTES,
+        Clock::Real => PACKET_BYTES.max(rate.bps() / 8 * 128 / 100_000),
+    }
+}
+
+/// Whether timers can be late.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Clock {
+    /// They can.
+    Real,
+    /// The guest's clock stands still while something computes (`guest`).
+    Virtual,
+}
+
+impl Clock {
+    /// That of this kernel, by its command line.
+    pub(super) fn of_kernel() -> Self {
+        let words = fs::read_to_string("/proc/cmdline").unwrap_or_default();
+        Self::of(&words)
+    }
+
+    fn of(command_line: &str) -> Self {
+        let mut words = command_line.split_whitespace();
+        match words.any(|word| word == TIME_TRAVEL) {
+            true => Self::Virtual,
+            false => Self::Real,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -97,7 +130,18 @@ mod tests {
 
     #[test]
     fn a_burst_is_a_packet_at_least() {
-        assert_eq!(burst_bytes(Rate::from_bps(10_000_000)), 1600);
-        assert_eq!(burst_bytes(Rate::from_bps(100_000_000)), 16_000);
+        let burst = |mbit: u64, clock| burst_bytes(Rate::from_bps(mbit * 1_000_000), clock);
+        assert_eq!(burst(10, Clock::Real), 1600);
+        assert_eq!(burst(100, Clock::Real), 16_000);
+        assert_eq!(burst(100, Clock::Virtual), 1600);
+    }
+
+    #[test]
+    fn the_virtual_kernel_is_known_by_its_command_line() {
+        assert_eq!(
+            Clock::of("mem=2G time-travel=inf-cpu quiet"),
+            Clock::Virtual
+        );
+        assert_eq!(Clock::of("mem=2G root=/dev/root"), Clock::Real);
     }
 }

@@ -130,7 +130,8 @@ struct Run {
     seconds: Option<u64>,
     /// The servers, in turn: srpt, fair and the other policies (ours, paced),
     /// POLICY-aging-X, kernel-bands and kernel-quickfix (the kernel's bands), writers-POLICY (001's server), slots, off, nginx,
-    /// apache; in 002's what is before the database: none, fifo, sjf, sjf-aging-X
+    /// apache; in 002's what is before the database: none, fifo, sjf, sjf-aging-X, or a
+    /// database alone
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     servers: Vec<String>,
     /// How many seeds of arrivals, or rounds of a measurement

@@ -7,6 +7,7 @@
 //! | [`design`] | an experiment: its figures, and what it runs |
 //! | [`point`], [`course`], [`environment`], [`plan`] | the runs over an uplink, and the plan of a folder |
 //! | [`kept`], [`figures`], [`course_figures`], [`by_size`], [`groups`] | the kept results of runs, and their figures |
+//! | [`offered`] | the load that requests offer, known before the first run |
 //! | [`lines`], [`stats`], [`standing`] | records as lines; medians; which servers stand for SRPT and FAIR |
 //! | [`claim`], [`verdict`], [`kept_claims`] | a claim in numbers, and its verdict |
 //! | [`ran`], [`conditions`] | an experiment of a pass, and the conditions of its runs |
@@ -28,6 +29,7 @@ pub mod groups;
 pub mod kept;
 pub mod kept_claims;
 pub mod lines;
+pub mod offered;
 pub mod plan;
 pub mod point;
 pub mod ran;

@@ -82,13 +82,8 @@ pub enum Protocol {
 pub enum Work {
     /// Open loop: these requests, each at its time.
     Open(Vec<Request>),
-    /// Closed loop: users of a site. Needs a length ([`LoadOptions::length`]).
-    Users {
-        /// How many.
-        count: NonZeroUsize,
-        /// What each does.
-        model: Arc<UserModel>,
-    },
+    /// Closed loop: these users. Needs a length ([`LoadOptions::length`]).
+    Users(Arc<UserModel>),
 }
 
 impl From<Vec<Request>> for Work {
@@ -301,8 +296,8 @@ impl Plan {
                 schedule: schedule(options, requests)?,
                 in_flight_max: in_flight_max(options.in_flight_max)?,
             }),
-            Work::Users { count, model } => {
-                let users = 0..count.get() as u64;
+            Work::Users(model) => {
+                let users = 0..model.users();
                 let users: Vec<u64> = users.filter(|user| options.part.has(*user)).collect();
                 let descriptors = NonZeroUsize::new(users.len()).ok_or(LoadError::EmptyPart)?;
                 in_flight_max(Some(descriptors.saturating_mul(users::DESCRIPTORS_MAX)))?;

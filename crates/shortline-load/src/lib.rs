@@ -12,5 +12,5 @@ pub mod trace;
 pub mod workload;
 
 pub use generator::{LoadError, LoadOptions, LoadReport, Protocol, Target, Trust, Work, run};
-pub use record::{Failure, RequestRecord};
+pub use record::{Failure, RequestRecord, Turn};
 pub use summary::Summary;

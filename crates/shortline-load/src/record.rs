@@ -1,6 +1,7 @@
 //! What became of each request, and the result CSV:
 //! `at,path,size,received,ok,tries,lag,connect,first_byte,response_time,error`. If the run has
-//! sources, the column `source` follows, the address a request came from.
+//! sources, the column `source` follows, the address a request came from. In a closed loop `user`
+//! and `request` follow: their numbers, by which two runs of a seed join.
 //!
 //! All times are seconds with six places. `at` counts from the start of the run. `lag`, `connect`,
 //! `first_byte` and `response_time` count from the request's **intended** start, so a late start
@@ -46,6 +47,17 @@ pub struct RequestRecord {
     pub failure: Option<Failure>,
     /// The address it came from; `None` where the system chose.
     pub source: Option<IpAddr>,
+    /// Whose request it is in a closed loop; `None` in an open one.
+    pub turn: Option<Turn>,
+}
+
+/// A request's place in the closed loop, the same in each run of a seed. Both count from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct Turn {
+    /// The user.
+    pub user: u64,
+    /// Which of the user's requests.
+    pub request: u64,
 }
 
 impl RequestRecord {
@@ -65,6 +77,7 @@ impl RequestRecord {
             response_time_s,
             failure: None,
             source: None,
+            turn: None,
         }
     }
 

@@ -34,4 +34,4 @@ pub use sizes::{
     BYTES_MAX, BYTES_MIN, FILES_DEFAULT, FILES_MAX, FILES_MIN, FilesOutOfRange, nasa_like,
     world_cup_like,
 };
-pub use surge::{Page, SurgePreset, UnknownPreset, User, UserModel};
+pub use surge::{Page, PageFiles, SurgePreset, UnknownPreset, User, UserModel};

@@ -5,24 +5,22 @@
 #[allow(dead_code, reason = "tests/generator.rs uses the rest")]
 mod server;
 
-use std::num::{NonZeroU32, NonZeroUsize};
+use std::collections::HashMap;
+use std::num::{NonZeroU32, NonZeroU64};
 use std::sync::Arc;
 use std::time::Duration;
 
 use server::{Counts, Kind, serve};
-use shortline_load::workload::{SurgePreset, UserModel};
+use shortline_load::workload::SurgePreset;
 use shortline_load::{LoadOptions, Protocol, RequestRecord, Target, Work, run};
 
 /// Users of SURGE's small site for some seconds.
-fn users(count: usize) -> Work {
-    let model = UserModel::new(SurgePreset::ALL[1].site(), 1);
-    Work::Users {
-        count: NonZeroUsize::new(count).unwrap(),
-        model: Arc::new(model),
-    }
+fn users(count: u64) -> Work {
+    let count = NonZeroU64::new(count).unwrap();
+    Work::Users(Arc::new(SurgePreset::ALL[1].users(count, 1)))
 }
 
-fn options(port: u16, count: usize) -> LoadOptions {
+fn options(port: u16, count: u64) -> LoadOptions {
     let target: Target = format!("http://127.0.0.1:{port}").parse().unwrap();
     LoadOptions::new(target, users(count))
 }
@@ -31,7 +29,7 @@ fn options(port: u16, count: usize) -> LoadOptions {
 /// users are judged by what they ask for and when.
 async fn run_users(
     kind: Kind,
-    count: usize,
+    count: u64,
     change: impl FnOnce(&mut LoadOptions),
 ) -> (Vec<RequestRecord>, Counts) {
     let (address, counts) = serve(kind).await;
@@ -51,6 +49,27 @@ async fn users_ask_again_after_they_were_answered() {
     assert_eq!(counts.connections(), records.len());
     assert!(records.is_sorted_by(|a, b| a.at_s <= b.at_s));
     assert!(records.iter().all(|record| record.at_s < 6.0));
+}
+
+/// The second run's connections are kept, so it is not the first over again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_runs_join_by_user_and_request() {
+    let (one, _) = run_users(Kind::Http1, 40, |_| {}).await;
+    let (other, _) = run_users(Kind::Http1, 40, |options| {
+        options.requests_per_connection = NonZeroU32::new(1_000);
+    })
+    .await;
+    let paths: HashMap<_, _> = other
+        .iter()
+        .map(|record| (record.turn.unwrap(), &record.path))
+        .collect();
+    assert_eq!(paths.len(), other.len(), "a number was given twice");
+    let both = one
+        .iter()
+        .filter_map(|record| Some((record, *paths.get(&record.turn.unwrap())?)));
+    let both: Vec<_> = both.collect();
+    assert!(both.len() > 50, "{}", both.len());
+    assert!(both.iter().all(|(record, path)| record.path == **path));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -9,6 +9,7 @@ pub mod parameters;
 mod queue;
 mod router;
 pub mod setup;
+mod wire;
 
 pub use kind::BedKind;
 pub use native::{BedConfig, Counters, NativeBed};

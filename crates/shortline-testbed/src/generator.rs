@@ -101,7 +101,7 @@ pub enum Work<'a> {
         /// The preset.
         surge: &'static str,
         /// How many.
-        users: u32,
+        users: u64,
         /// For how long, in seconds.
         seconds: u64,
         /// The seed of their behaviour.

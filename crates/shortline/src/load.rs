@@ -35,8 +35,9 @@ pub struct Args {
     source: Source,
 
     /// Write a line per request: at,path,size,received,ok,tries,lag,connect,first_byte,
-    /// response_time,error; with --source also source. Times are in seconds from the intended
-    /// start. With - the lines go to standard output and the summary to standard error
+    /// response_time,error; with --source also source, with --users user and request. Times are in
+    /// seconds from the intended start. With - the lines go to standard output and the summary to
+    /// standard error
     #[arg(long, value_name = "FILE.csv")]
     out: Option<PathBuf>,
 

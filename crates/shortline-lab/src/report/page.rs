@@ -235,6 +235,10 @@ fn seed_table(seed: &SeedFigures) -> Markup {
                 }
             }
         }
+        @if let Some(offered) = &seed.offered {
+            p.warning[!offered.is_reached()] { (offered) "." }
+        }
+        @if let Some(reason) = seed.no_bound { p { "No bound here: " (reason) "." } }
         @for run in &seed.runs { (notes(run)) }
     }
 }

@@ -8,7 +8,6 @@ use shortline_plot::{self as drawing, Points};
 use shortline_sched::Policy;
 
 use crate::report::ReportError;
-use crate::study::figures::with_per_request;
 use crate::study::kept::Kept;
 use crate::study::plan::Plan;
 use crate::study::point::Point;
@@ -84,7 +83,7 @@ pub fn of(folder: &Path, plan: &Plan, point: &Point) -> Result<Vec<Series>, Repo
         .collect();
     for seed in &plan.seeds {
         let kept = Kept::read(folder, plan, point, *seed)?;
-        let model = with_per_request(kept.lowest_per_request_bytes());
+        let model = kept.bound_model();
         let mut add = |name: &str, records: Vec<RequestRecord>, seen: Option<Samples>| {
             let series = all.iter_mut().find(|series| series.name == name);
             if let Some(series) = series {
@@ -93,8 +92,8 @@ pub fn of(folder: &Path, plan: &Plan, point: &Point) -> Result<Vec<Series>, Repo
             }
         };
         for (name, policy) in [(FLUID_PS, Policy::Fair), (OPTIMUM, Policy::Srpt)] {
-            if let Some(records) = kept.bound(model, policy)? {
-                add(name, records, None);
+            if let Ok(model) = model {
+                add(name, kept.bound(model, policy)?, None);
             }
         }
         for run in kept.runs {

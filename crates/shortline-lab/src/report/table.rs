@@ -157,6 +157,12 @@ fn seed_table(seed: &SeedFigures) -> Table {
 /// Notes for the reader beside the table: void runs and failures.
 fn notes(point: &Point, seed: &SeedFigures) -> String {
     let mut notes = String::new();
+    if let Some(offered) = &seed.offered {
+        writeln!(notes, "{offered}").ok();
+    }
+    if let Some(reason) = seed.no_bound {
+        writeln!(notes, "no bound here: {reason}").ok();
+    }
     for run in &seed.runs {
         if let Some(void) = &run.summary.void {
             writeln!(notes, "{} is VOID: {void}", run.server).ok();

@@ -125,6 +125,8 @@ fn read_beds(path: &Path) -> Result<Vec<BedKind>, LabError> {
 }
 
 #[cfg(test)]
+mod own_tests;
+#[cfg(test)]
 pub(super) mod report_tests;
 
 #[cfg(test)]

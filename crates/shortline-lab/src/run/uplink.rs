@@ -1,8 +1,8 @@
 //! Response times over a saturated uplink: at each point each server in turn, with the same files and
 //! the same arrivals.
 //!
-//! The results' folder keeps `plan.json`, and for each point and seed a folder with `trace.csv` and, for
-//! each server,
+//! The results' folder keeps `plan.json`, and for each point and seed a folder with `load.json`, `trace.csv`
+//! (in an open loop) and, for each server,
 //!
 //! - `SERVER.csv`: the generator's records;
 //! - `SERVER.txt`: the generator's summary;
@@ -15,7 +15,9 @@
 
 mod behind;
 mod course;
+mod load;
 mod neighbour;
+mod prepare;
 mod site;
 mod study;
 mod warm_up;
@@ -26,16 +28,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use shortline_base::port;
-use shortline_load::trace::{Request, TraceOptions, read_trace, write_csv};
-use shortline_load::workload::{self, Schedule, SiteFiles};
 
+pub use self::load::arrivals;
 use self::neighbour::Beside;
 use self::site::{Site, Sites};
 use crate::LabError;
-use crate::study::KeptError;
-use crate::study::course::Neighbour;
-use crate::study::figures::with_per_request;
 use crate::study::kept::{Carried, samples_file, seed_folder, whole_file};
+use crate::study::offered::Offered;
 use crate::study::plan::{Plan, write_json};
 use crate::study::point::{Arrivals, Point, Through};
 use shortline_testbed::Place;
@@ -75,6 +74,7 @@ fn run(testbed: &Testbed, plan: &Plan) -> Result<(), LabError> {
         .iter()
         .map(|name| name.parse())
         .collect::<Result<Vec<Server>, _>>()?;
+    let offered = load::offered(plan)?;
     let mut compared = Vec::new();
     for server in servers {
         compared.push((server, server::version(testbed, server)?));
@@ -84,9 +84,12 @@ fn run(testbed: &Testbed, plan: &Plan) -> Result<(), LabError> {
         server::make_certificate(testbed, SERVER_ADDRESS)?;
     }
     let mut sites = Sites::default();
+    let mut offered = offered.iter();
     for point in &plan.points {
         for seed in &plan.seeds {
             let site = sites.of(testbed, point, *seed)?;
+            let offered = offered.next();
+            let offered = offered.expect("invariant: one for each point and seed");
             let folder = seed_folder(testbed.out(), point, *seed);
             let run = Run {
                 testbed,
@@ -94,9 +97,13 @@ fn run(testbed: &Testbed, plan: &Plan) -> Result<(), LabError> {
                 seed: *seed,
                 folder: &folder,
                 site: &site,
+                offered,
             };
             let asked = run.prepare(plan, &site)?;
-            for (server, version) in &compared {
+            let here = compared
+                .iter()
+                .filter(|(server, _)| point.runs(&server.to_string()));
+            for (server, version) in here {
                 run.unless_kept(plan, *server, version, &asked)?;
             }
         }
@@ -111,60 +118,16 @@ struct Run<'a> {
     seed: u64,
     folder: &'a Path,
     site: &'a Site,
+    offered: &'a Offered,
 }
 
 impl Run<'_> {
-    /// Writes the arrivals if they do not depend on the server. Returns the generator's work.
-    fn prepare(&self, plan: &Plan, site: &Site) -> Result<String, LabError> {
-        fs::create_dir_all(self.folder).map_err(LabError::file(self.folder))?;
-        let trace = self.trace();
-        if let Arrivals::Users(users) = self.point.arrivals {
-            return Ok(format!("{users} users"));
-        }
-        let requests = self.requests(self.seed, site);
-        // The kept runs used the trace as it was then.
-        if site.requests.is_some() && trace.exists() {
-            let kept = read_trace(&trace, &TraceOptions::default());
-            if kept.map_err(LabError::refused)? != requests {
-                let experiment = plan.experiment.clone();
-                return Err(KeptError::OtherPlan(self.testbed.out().into(), experiment).into());
-            }
-        }
-        write_csv(&trace, &requests).map_err(LabError::refused)?;
-        self.prepare_neighbour(site)?;
-        Ok(format!("{} requests", requests.len()))
-    }
-
-    /// The requests with one seed. `None` in a closed loop.
-    fn requests(&self, seed: u64, site: &Site) -> Vec<Request> {
-        match (&site.requests, self.point.arrivals.schedule()) {
-            (Some(requests), _) => requests.clone(),
-            (None, Some(schedule)) => arrivals(self.point, &schedule, seed, &site.files),
-            (None, None) => Vec::new(),
-        }
-    }
-
-    fn prepare_neighbour(&self, site: &Site) -> Result<(), LabError> {
-        match self.point.setup.course.neighbour {
-            None => Ok(()),
-            Some(Neighbour::Downloads { number, from, .. }) => {
-                neighbour::write_downloads(self.folder, self.point, number, from)
-            }
-            Some(Neighbour::Twin) => {
-                let seed = neighbour::seed_of_twin(self.seed);
-                let requests = self.requests(seed, site);
-                let path = neighbour::trace_file(self.folder);
-                write_csv(&path, &requests).map_err(LabError::refused)
-            }
-        }
-    }
-
     fn work<'b>(&self, trace: &'b Path) -> Work<'b> {
         match self.point.arrivals {
             Arrivals::Phases { .. } | Arrivals::Trace(_) => Work::Trace(trace),
             Arrivals::Users(users) => Work::Users {
                 surge: self.point.files.name(),
-                users,
+                users: self.offered.users.unwrap_or(users.into()),
                 seconds: self.point.seconds,
                 seed: self.seed,
             },
@@ -330,19 +293,6 @@ impl Run<'_> {
             source: Source::Files,
         })
     }
-}
-
-/// The requests of a point with a schedule, with one seed.
-pub fn arrivals(point: &Point, schedule: &Schedule, seed: u64, site: &SiteFiles) -> Vec<Request> {
-    let model = with_per_request(point.setup.per_request_bytes);
-    workload::arrivals(
-        schedule,
-        point.rate,
-        |body_bytes| model.wire_bytes(body_bytes),
-        point.length(),
-        seed,
-        site,
-    )
 }
 
 fn read_line(path: &Path) -> Result<String, LabError> {

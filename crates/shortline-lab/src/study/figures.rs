@@ -16,8 +16,9 @@ use super::KeptError;
 use super::by_size::BySize;
 use super::course_figures::{self, CourseFigures};
 use super::groups::{self, GroupFigures};
-use super::kept::{Kept, KeptRun};
+use super::kept::{Kept, KeptRun, NoBound};
 use super::lines;
+use super::offered::Offered;
 use super::plan::Plan;
 use super::point::Point;
 use super::standing::{fair_of, ours_of};
@@ -60,8 +61,12 @@ pub struct PointFigures {
 pub struct SeedFigures {
     /// The seed.
     pub seed: u64,
-    /// The figures of a fluid link. `None` in a closed loop.
+    /// The load that its requests offer. `None` in results of before it was kept.
+    pub offered: Option<Offered>,
+    /// The figures of a fluid link. `None` where there is no bound.
     pub bounds: Option<Bounds>,
+    /// Why there is none.
+    pub no_bound: Option<NoBound>,
     /// The servers with kept runs, in the order they ran.
     pub runs: Vec<RunFigures>,
 }
@@ -232,26 +237,31 @@ impl PointFigures {
 
 impl SeedFigures {
     fn of(kept: &Kept<'_>, point: &Point, seed: u64) -> Result<Self, KeptError> {
-        let per_request_bytes = kept.lowest_per_request_bytes();
-        let model = with_per_request(per_request_bytes);
-        let bound = |policy| {
-            let records = kept.bound(model, policy)?;
-            let figures = |records: Vec<RequestRecord>| BoundFigures::of(&records, point, model);
-            records.map(figures).transpose()
+        let model = kept.bound_model();
+        let of_model = |model: WireModel| {
+            let bound = |policy| BoundFigures::of(&kept.bound(model, policy)?, point, model);
+            Ok::<_, KeptError>(Bounds {
+                per_request_bytes: model.per_request_bytes,
+                optimum: bound(Policy::Srpt)?,
+                fair: bound(Policy::Fair)?,
+            })
         };
-        let bounds = bound(Policy::Srpt)?.zip(bound(Policy::Fair)?);
-        let bounds = bounds.map(|(optimum, fair)| Bounds {
-            per_request_bytes,
-            optimum,
-            fair,
-        });
-        let beside = Beside::of(kept, point, model, bounds);
+        let bounds = model.ok().map(of_model).transpose()?;
+        let usual = || point.wire(kept.lowest_per_request_bytes());
+        let beside = Beside::of(kept, point, model.unwrap_or_else(|_| usual()), bounds);
         let runs = kept.runs.iter().map(|run| beside.figures(run));
         Ok(Self {
             seed,
+            offered: kept.offered.clone(),
             runs: runs.collect::<Result<_, _>>()?,
             bounds,
+            no_bound: model.err(),
         })
+    }
+
+    /// Whether its requests offer the load that the study is about.
+    pub fn is_load_reached(&self) -> bool {
+        self.offered.as_ref().is_none_or(Offered::is_reached)
     }
 
     /// The run of the server that stands for SRPT.
@@ -297,14 +307,6 @@ fn summary(
     Summary::of(records, Some(link), false).ok_or_else(none)
 }
 
-/// The model of the cost of a response on the wire, with that many bytes besides its packets.
-pub fn with_per_request(per_request_bytes: u64) -> WireModel {
-    WireModel {
-        per_request_bytes,
-        ..WireModel::default()
-    }
-}
-
 /// The runs that a run is compared with.
 struct Beside<'a> {
     point: &'a Point,
@@ -343,7 +345,7 @@ impl<'a> Beside<'a> {
             connections_max: connections_max(&run.records),
             seen: run.seen.as_ref().and_then(InstrumentFigures::of),
             stretch: self.stretch(run),
-            per_request_bytes: run.per_request_bytes(),
+            per_request_bytes: run.per_request_bytes(self.point),
             wire_bytes: run.carried.total.bytes,
             overload_wire_bytes: overload_bytes as u64,
             overload_over_off: self.off_bytes.map(|off| overload_bytes / off),

@@ -4,8 +4,8 @@
 //! divided by the requests, is each request's share of handshakes, acknowledgements and heads. The size
 //! of every job includes the lowest such share among the servers compared (among those without failures,
 //! if there are any). With these sizes the very same arrivals go through fluid SRPT (the optimum) and
-//! fluid PS at the uplink's rate. In a closed loop no two servers get the same arrivals, and there is no
-//! such bound.
+//! fluid PS at the uplink's rate. That is a bound only where the share is that of packets sent once:
+//! [`NoBound`] says where there is none.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,11 +18,14 @@ use shortline_sim::wire::WireModel;
 use shortline_sim::{Arrival, fluid};
 
 use super::KeptError;
+use super::offered::Offered;
 use super::plan::{Plan, read_json};
 use super::point::Point;
 use shortline_testbed::bed::Counters;
 use shortline_testbed::instruments::Cost;
 use shortline_testbed::instruments::sample::Samples;
+use shortline_testbed::wan::loss::Loss;
+use shortline_testbed::wan::path::Way;
 use shortline_testbed::wan::report::WanReport;
 
 /// The content of `SERVER.json`. It is written last, so a run that has it is whole.
@@ -57,6 +60,8 @@ pub struct Kept<'a> {
     point: &'a Point,
     /// The arrivals. `None` in a closed loop.
     pub requests: Vec<Request>,
+    /// The load that they offer. `None` in results of before it was kept.
+    pub offered: Option<Offered>,
     /// The servers with whole runs, in the order they ran.
     pub runs: Vec<KeptRun>,
 }
@@ -183,45 +188,64 @@ impl<'a> Kept<'a> {
             read_trace(&trace, &TraceOptions::default()).map_err(KeptError::refused)?
         };
         Ok(Self {
+            offered: Offered::read(&folder)?,
             point,
             requests,
             runs,
         })
     }
 
-    /// The cost of a request that the bound is computed with.
+    /// The lowest cost of a request among the servers, among those without failures if there are any.
     pub fn lowest_per_request_bytes(&self) -> u64 {
-        let without_failures = self
-            .runs
-            .iter()
-            .filter(|run| run.records.iter().all(RequestRecord::ok));
-        let lowest = without_failures
-            .filter_map(KeptRun::per_request_bytes)
-            .min();
-        let lowest = lowest.or_else(|| {
-            self.runs
-                .iter()
-                .filter_map(KeptRun::per_request_bytes)
-                .min()
-        });
-        // The usual cost, without any counters.
-        lowest.unwrap_or(WireModel::default().per_request_bytes)
+        self.lowest_among(|_| true)
     }
 
-    /// The records that a fluid link under `policy` would have left. `None` if no run is kept, the loop is
-    /// closed, or the link changes.
+    fn lowest_among(&self, counts: impl Fn(&KeptRun) -> bool) -> u64 {
+        let lowest = |counts: &dyn Fn(&KeptRun) -> bool| {
+            let runs = self.runs.iter().filter(|run| counts(run));
+            runs.filter_map(|run| run.per_request_bytes(self.point))
+                .min()
+        };
+        let without_failures = |run: &KeptRun| run.records.iter().all(RequestRecord::ok);
+        lowest(&|run| counts(run) && without_failures(run))
+            .or_else(|| lowest(&counts))
+            // The usual cost, without any counters.
+            .unwrap_or(WireModel::default().per_request_bytes)
+    }
+
+    /// The cost of responses that the bound is computed with.
+    ///
+    /// # Errors
+    /// If there is no bound: the link's bytes then say nothing of what the requests alone cost, or
+    /// they would not be the link's alone.
+    pub fn bound_model(&self) -> Result<WireModel, NoBound> {
+        let environment = &self.point.setup.environment;
+        let loses = |way: &Way| way.loss != Loss::None;
+        let mut groups = environment.groups.iter();
+        if self.point.arrivals.is_closed() {
+            return Err(NoBound::ClosedLoop);
+        }
+        if !self.point.setup.course.is_empty() {
+            return Err(NoBound::Course);
+        }
+        if groups.any(|group| loses(&group.down) || loses(&group.up)) {
+            return Err(NoBound::Loss);
+        }
+        if environment.abort.is_some() {
+            return Err(NoBound::Aborts);
+        }
+        let sent_once = |run: &KeptRun| run.carried.total.drops == 0;
+        if !self.runs.iter().any(sent_once) {
+            return Err(NoBound::SentAgain);
+        }
+        Ok(self.point.wire(self.lowest_among(sent_once)))
+    }
+
+    /// The records that a fluid link under `policy` would have left, with responses of this cost.
     ///
     /// # Errors
     /// If the simulator refuses the arrivals.
-    pub fn bound(
-        &self,
-        model: WireModel,
-        policy: Policy,
-    ) -> Result<Option<Vec<RequestRecord>>, KeptError> {
-        // The bound is for a link of one rate that the server has to itself.
-        if self.requests.is_empty() || !self.point.setup.course.is_empty() {
-            return Ok(None);
-        }
+    pub fn bound(&self, model: WireModel, policy: Policy) -> Result<Vec<RequestRecord>, KeptError> {
         let arrivals: Vec<Arrival> = self
             .requests
             .iter()
@@ -236,17 +260,37 @@ impl<'a> Kept<'a> {
             let (at_s, response_time_s) = (request.at_ns as f64 / 1e9, sojourn_ns as f64 / 1e9);
             RequestRecord::finished(at_s, &request.path, request.bytes, response_time_s)
         };
-        let records = self.requests.iter().zip(sojourns_ns).map(record);
-        Ok(Some(records.collect()))
+        Ok(self.requests.iter().zip(sojourns_ns).map(record).collect())
     }
+}
+
+/// Why there is no bound for a point's response times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
+#[serde(rename_all = "kebab-case")]
+pub enum NoBound {
+    /// Each server has arrivals of its own.
+    #[error("in a closed loop no two servers get the same arrivals")]
+    ClosedLoop,
+    /// The bound is for a link of one rate that the server has to itself.
+    #[error("the link changes or is shared")]
+    Course,
+    /// Lost packets are sent again.
+    #[error("the networks lose packets")]
+    Loss,
+    /// A try that was given up has had its bytes.
+    #[error("users give up and try again")]
+    Aborts,
+    /// Nothing says what the responses cost if each packet is sent once.
+    #[error("every server had packets dropped and sent them again")]
+    SentAgain,
 }
 
 impl KeptRun {
     /// Wire bytes of a request besides its body and packets. `None` if bodies were sent again and again in
     /// vain, so that less was received than the link must have carried.
-    pub fn per_request_bytes(&self) -> Option<u64> {
+    pub fn per_request_bytes(&self, point: &Point) -> Option<u64> {
         let bodies: Vec<u64> = self.records.iter().map(|record| record.received).collect();
-        let model = WireModel::default().calibrate(&bodies, self.carried.total.bytes);
+        let model = point.wire(0).calibrate(&bodies, self.carried.total.bytes);
         model.ok().map(|model| model.per_request_bytes)
     }
 

@@ -1,9 +1,9 @@
 //! Turns the records of a run into the points of a line, as the figures of papers 000, 001, 003 and 004
 //! draw them. Times are in seconds.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
-use shortline_load::record::RequestRecord;
+use shortline_load::record::{RequestRecord, Turn};
 
 use shortline_plot::Points;
 
@@ -100,6 +100,10 @@ pub fn under_way(records: &[RequestRecord]) -> Points {
 
 /// The starvation stretch (004, 5.3.3) of each request: its response time over that of the same request
 /// under FAIR. `None` if the two runs did not make the same requests.
+///
+/// Two closed loops of a seed make the same requests of each user, as far as the user came in both.
+/// Those count that FAIR finished, and their order is that of `records`. One that did not finish in
+/// `records` counts with its time so far.
 pub fn stretch<'a>(
     records: &'a [RequestRecord],
     fair: &[RequestRecord],
@@ -107,9 +111,6 @@ pub fn stretch<'a>(
     let same = |(record, fair): (&RequestRecord, &RequestRecord)| {
         record.path == fair.path && (record.at_s - fair.at_s).abs() < 1e-5
     };
-    if records.len() != fair.len() || !records.iter().zip(fair).all(same) {
-        return None;
-    }
     let ratio = |(record, fair): (&'a RequestRecord, &RequestRecord)| {
         // Records have whole microseconds, so the least time is taken as half of one.
         (
@@ -117,7 +118,31 @@ pub fn stretch<'a>(
             record.response_time_s / fair.response_time_s.max(5e-7),
         )
     };
+    if let Some(pairs) = pairs_by_turn(records, fair) {
+        return Some(pairs.into_iter().map(ratio).collect());
+    }
+    if records.len() != fair.len() || !records.iter().zip(fair).all(same) {
+        return None;
+    }
     Some(records.iter().zip(fair).map(ratio).collect())
+}
+
+/// The requests of closed loops that both runs made, by user and number. `None` if they have no numbers,
+/// or have none in common.
+fn pairs_by_turn<'a, 'b>(
+    records: &'a [RequestRecord],
+    fair: &'b [RequestRecord],
+) -> Option<Vec<(&'a RequestRecord, &'b RequestRecord)>> {
+    let finished = fair.iter().filter(|record| record.ok());
+    let by_turn: HashMap<(Turn, &str), &RequestRecord> = finished
+        .filter_map(|record| Some(((record.turn?, record.path.as_str()), record)))
+        .collect();
+    let pairs = records.iter().filter_map(|record| {
+        let fair = by_turn.get(&(record.turn?, record.path.as_str()))?;
+        Some((record, *fair))
+    });
+    let pairs: Vec<_> = pairs.collect();
+    (!pairs.is_empty()).then_some(pairs)
 }
 
 fn mean_over_time(
@@ -181,6 +206,8 @@ fn variance(values: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use shortline_load::record::Failure;
+
     use super::*;
 
     fn record(at_s: f64, size: u64, response_time_s: f64) -> RequestRecord {
@@ -235,6 +262,36 @@ mod tests {
         let points = under_way(&records);
         let at = |step: usize| points[step].1;
         assert_eq!((at(0), at(60), at(200), at(400)), (1.0, 2.0, 1.0, 2.0));
+    }
+
+    /// A closed loop makes its requests at times that depend on the server, and makes more of them
+    /// where that is faster.
+    #[test]
+    fn stretch_joins_closed_loops_by_user_and_number() {
+        let of = |user, request, at_s, response_time_s| RequestRecord {
+            turn: Some(Turn { user, request }),
+            ..record(at_s, 1, response_time_s)
+        };
+        let unfinished = |record| RequestRecord {
+            failure: Some(Failure::Unfinished),
+            ..record
+        };
+        let ours = [
+            of(7, 0, 0.5, 1.0),
+            of(3, 0, 0.6, 6.0),
+            of(7, 1, 2.0, 1.0),
+            unfinished(of(3, 1, 9.0, 8.0)),
+        ];
+        let fair = [of(7, 0, 0.5, 4.0), of(3, 0, 0.6, 3.0), of(3, 1, 5.0, 2.0)];
+        let ratios = |ours: &[RequestRecord], fair: &[RequestRecord]| -> Option<Vec<f64>> {
+            let all = stretch(ours, fair)?;
+            Some(all.iter().map(|(_, ratio)| *ratio).collect())
+        };
+        assert_eq!(ratios(&ours, &fair), Some(vec![0.25, 2.0, 4.0]));
+        // What FAIR did not finish has no time to compare with.
+        let fair = [unfinished(of(7, 0, 0.5, 4.0)), of(3, 0, 0.6, 3.0)];
+        assert_eq!(ratios(&ours, &fair), Some(vec![2.0]));
+        assert_eq!(ratios(&ours, &[of(1, 0, 0.5, 4.0)]), None);
     }
 
     #[test]

@@ -25,7 +25,13 @@ pub struct Plan {
 impl Plan {
     /// The number of runs.
     pub fn runs(&self) -> usize {
-        self.points.len() * self.servers.len() * self.seeds.len()
+        let of_point = |point: &Point| {
+            self.servers
+                .iter()
+                .filter(|server| point.runs(server))
+                .count()
+        };
+        self.points.iter().map(of_point).sum::<usize>() * self.seeds.len()
     }
 
     /// A note for the reader on incomplete results. `None` if they are complete.
@@ -109,6 +115,14 @@ mod tests {
             servers: servers.iter().map(ToString::to_string).collect(),
             seeds: seeds.to_vec(),
         }
+    }
+
+    #[test]
+    fn a_point_may_be_for_some_servers() {
+        let mut plan = plan(7, &["srpt", "nginx"], &[1, 2]);
+        plan.points.push(plan.points[0].clone());
+        plan.points[1].only = vec!["srpt".into()];
+        assert_eq!(plan.runs(), 6);
     }
 
     #[test]

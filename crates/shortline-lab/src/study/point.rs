@@ -4,12 +4,14 @@
 //! repeat a kept one.
 #![deny(clippy::disallowed_methods)]
 
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use shortline_load::workload::{LoadPhase, Schedule, SiteFiles, SiteName};
+use shortline_load::workload::{LoadPhase, PageFiles, Schedule, SiteFiles, SiteName};
 use shortline_sched::units::Rate;
+use shortline_sim::wire::WireModel;
 
 use super::course::Course;
 use shortline_testbed::bed::Setup as Environment;
@@ -17,6 +19,9 @@ use shortline_testbed::server::Speech;
 
 /// The longest time of arrivals, in seconds.
 pub const SECONDS_MAX: u64 = 3600;
+
+/// What a packet holds beside the payload: 20 bytes of IPv4 and 32 of TCP with timestamps.
+const PACKET_HEAD_BYTES: u64 = 52;
 
 /// One point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -33,6 +38,9 @@ pub struct Point {
     pub seconds: u64,
     /// The uplink's rate.
     pub rate: Rate,
+    /// The only servers of the plan that are run here, by name. Empty: all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub only: Vec<String>,
     /// Protocol, clients, network and system.
     pub setup: Setup,
 }
@@ -97,6 +105,13 @@ pub struct Setup {
     /// The number of processes of the generator.
     #[serde(default = "one_process", skip_serializing_if = "is_one")]
     pub generators: u32,
+    /// What one user of the closed loop asks for a second in the mean, in bytes of files: there are so
+    /// many of ours that they ask for as much together. `None`: there are as many as are named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_rate: Option<Rate>,
+    /// The load that the requests must offer at least. `None`: that of the schedule, or any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub least_load: Option<f64>,
     /// What changes at the link while requests arrive.
     #[serde(default, skip_serializing_if = "Course::is_empty")]
     pub course: Course,
@@ -154,8 +169,16 @@ impl Files {
 
     /// The files themselves.
     pub fn site(self) -> SiteFiles {
-        let name: SiteName = self.name().parse().expect("invariant: a site's name");
-        name.site()
+        self.site_name().site()
+    }
+
+    /// What a user's draw of a page counts.
+    pub fn pages(self) -> PageFiles {
+        self.site_name().pages()
+    }
+
+    fn site_name(self) -> SiteName {
+        self.name().parse().expect("invariant: a site's name")
     }
 }
 
@@ -170,6 +193,8 @@ impl Setup {
             through: Through::Files,
             writers: None,
             generators: one_process(),
+            user_rate: None,
+            least_load: None,
             course: Course::default(),
             drain_s: 30,
         }
@@ -256,6 +281,7 @@ impl Point {
             arrivals,
             seconds,
             rate: Rate::from_bps(10_000_000),
+            only: Vec::new(),
             setup: Setup::plain(),
         }
     }
@@ -278,6 +304,23 @@ impl Point {
     pub fn with(mut self, change: impl FnOnce(&mut Setup)) -> Self {
         change(&mut self.setup);
         self
+    }
+
+    /// What its link carries for a response, with that many bytes besides its packets. TCP fills
+    /// packets up to the longest.
+    pub fn wire(&self, per_request_bytes: u64) -> WireModel {
+        let packet_bytes = u64::from(self.setup.environment.packet_bytes);
+        let segment_bytes = packet_bytes.saturating_sub(PACKET_HEAD_BYTES);
+        WireModel {
+            per_request_bytes,
+            segment_bytes: NonZeroU64::new(segment_bytes).unwrap_or(NonZeroU64::MIN),
+            ..WireModel::default()
+        }
+    }
+
+    /// Whether the server of that name is run here.
+    pub fn runs(&self, server: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|only| only == server)
     }
 
     /// How long arrivals last.
@@ -317,6 +360,15 @@ mod tests {
         assert_eq!(of(100), [(25.0, 50.0), (75.0, 100.0)]);
         assert_eq!(of(30), [(25.0, 30.0)]);
         assert_eq!(of(20), []);
+    }
+
+    #[test]
+    fn a_link_with_shorter_packets_carries_more_heads() {
+        let mut point = Point::new("w1", Arrivals::steady(0.5), 10);
+        assert_eq!(point.wire(480), WireModel::default());
+        point.setup.environment.packet_bytes = 536;
+        // Packets of 484 bytes of payload, each with 66 of heads.
+        assert_eq!(point.wire(480).wire_bytes(4_840), 4_840 + 660 + 480);
     }
 
     #[test]

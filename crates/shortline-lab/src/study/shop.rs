@@ -31,7 +31,7 @@ pub enum ShopNameError {
     /// No door has that name.
     #[error(
         "unknown door `{0}`: want none, fifo, sjf or sjf-aging-X, with a fixed capacity such as fifo@40ms, \
-            or pool-N or pgbouncer-N with N connections"
+            pool-N or pgbouncer-N with N connections, or a database of the study"
     )]
     Door(String),
 }

@@ -35,7 +35,7 @@ pub(super) async fn start(
         let client = clients[setup.source_of(order)].clone();
         let shared = Arc::clone(&shared);
         tokio::spawn(async move {
-            visit(&shared, &client, &request, order).await;
+            visit(&shared, &client, &request, order, None).await;
             drop(slot);
         });
     }

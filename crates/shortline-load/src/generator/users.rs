@@ -20,6 +20,7 @@ use tokio::sync::watch::Receiver;
 
 use super::HEAD_START;
 use super::visit::{Client, ClientSetup, Shared, visit};
+use crate::record::Turn;
 use crate::trace::Request;
 use crate::workload::{SiteFile, User, UserModel};
 
@@ -45,7 +46,7 @@ pub(super) async fn start(
         let client = setup.client(setup.source_of(number));
         tokio::spawn(async move {
             let user = model.user(number);
-            Browser::new(&shared, client, user).browse().await;
+            Browser::new(&shared, client, number, user).browse().await;
             drop(slot);
         });
     }
@@ -58,17 +59,19 @@ pub(super) async fn start(
 struct Browser<'a> {
     shared: &'a Shared,
     client: Client,
+    number: u64,
     user: User<'a>,
     /// Turns true when the run is over.
     stopped: Receiver<bool>,
 }
 
 impl<'a> Browser<'a> {
-    fn new(shared: &'a Shared, client: Client, user: User<'a>) -> Self {
+    fn new(shared: &'a Shared, client: Client, number: u64, user: User<'a>) -> Self {
         Self {
             stopped: shared.stopped(),
             shared,
             client,
+            number,
             user,
         }
     }
@@ -76,31 +79,32 @@ impl<'a> Browser<'a> {
     async fn browse(mut self) {
         let mut at_ns = self.user.first_wait().as_nanos() as u64;
         while self.rest_until(at_ns).await {
+            let first = self.user.next_request();
             let page = self.user.page();
-            self.fetch(&page[0], at_ns).await;
-            self.embedded(&page[1..]).await;
+            self.fetch(first, &page[0], at_ns).await;
+            self.embedded(first + 1, &page[1..]).await;
             let pause_ns = self.user.inactive_off().as_nanos() as u64;
             at_ns = self.after(pause_ns);
         }
     }
 
-    /// Fetches what is embedded in a page.
-    async fn embedded(&mut self, files: &[SiteFile]) {
+    /// Fetches what is embedded in a page; the first has the number `first`.
+    async fn embedded(&mut self, first: u64, files: &[SiteFile]) {
         // Drawn in the order of the files, so that it does not matter which ends first.
-        let files: Vec<(&SiteFile, u64)> = files
-            .iter()
-            .map(|file| (file, self.user.active_off().as_nanos() as u64))
+        let files: Vec<(u64, &SiteFile, u64)> = (first..)
+            .zip(files)
+            .map(|(number, file)| (number, file, self.user.active_off().as_nanos() as u64))
             .collect();
         let next = AtomicUsize::new(0);
         let browser = &*self;
         let lane = async || {
             let take = || next.fetch_add(1, Ordering::Relaxed);
-            while let Some((file, pause_ns)) = files.get(take()) {
+            while let Some((number, file, pause_ns)) = files.get(take()) {
                 let at_ns = browser.after(*pause_ns);
                 if !browser.rest_until(at_ns).await {
                     return;
                 }
-                browser.fetch(file, at_ns).await;
+                browser.fetch(*number, file, at_ns).await;
             }
         };
         if self.client.keeps_connections() {
@@ -110,13 +114,18 @@ impl<'a> Browser<'a> {
         }
     }
 
-    async fn fetch(&self, file: &SiteFile, at_ns: u64) {
+    /// Fetches the file of the user's request of that number.
+    async fn fetch(&self, number: u64, file: &SiteFile, at_ns: u64) {
         let request = Request {
             at_ns,
             path: file.path.clone(),
             bytes: file.bytes,
         };
-        visit(self.shared, &self.client, &request, at_ns).await;
+        let turn = Turn {
+            user: self.number,
+            request: number,
+        };
+        visit(self.shared, &self.client, &request, at_ns, Some(turn)).await;
     }
 
     /// The time of the run that much later than now.

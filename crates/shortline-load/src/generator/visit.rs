@@ -18,7 +18,7 @@ use super::multiplexed::{Multiplexed, Sharing};
 use super::progress::Progress;
 use super::sources::source_of;
 use super::{LoadError, LoadOptions, Protocol, Target, Work};
-use crate::record::{Failure, RequestRecord};
+use crate::record::{Failure, RequestRecord, Turn};
 use crate::trace::Request;
 
 /// What all requests of a run share.
@@ -145,7 +145,7 @@ impl ClientSetup {
             connections: match options.work {
                 Work::Open(_) => options.connections,
                 // A browser has one.
-                Work::Users { .. } => NonZeroUsize::MIN,
+                Work::Users(_) => NonZeroUsize::MIN,
             },
         })
     }
@@ -219,8 +219,14 @@ impl Client {
 }
 
 /// Makes one request whose time has come, and records what became of it; `order` is its place among
-/// all records.
-pub(super) async fn visit(shared: &Shared, client: &Client, request: &Request, order: u64) {
+/// all records, `turn` whose it is in a closed loop.
+pub(super) async fn visit(
+    shared: &Shared,
+    client: &Client,
+    request: &Request,
+    order: u64,
+    turn: Option<Turn>,
+) {
     let mut seen = Observed::new(shared.instant(request.at_ns));
     let lag_s = seen.elapsed_s();
     shared.progress.sent();
@@ -239,6 +245,7 @@ pub(super) async fn visit(shared: &Shared, client: &Client, request: &Request, o
         response_time_s,
         failure: result.err(),
         source: client.source,
+        turn,
     };
     shared.records.lock().push((order, record));
 }

@@ -7,12 +7,14 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-use super::RequestRecord;
+use super::{RequestRecord, Turn};
 use crate::trace::csv_field;
 
 const HEADER: &str = "at,path,size,received,ok,tries,lag,connect,first_byte,response_time,error";
 /// The additional column of runs with sources.
 const SOURCE: &str = ",source";
+/// The additional columns of closed loops, after that.
+const TURN: &str = ",user,request";
 const FIELDS_AFTER_PATH: usize = 9;
 /// The longest line read, in bytes. The longest path of a trace is far below it.
 const LINE_BYTES_MAX: u64 = 1 << 20;
@@ -33,7 +35,7 @@ pub enum RecordProblem {
     #[error("{0}")]
     Io(#[from] io::Error),
     /// The first line is not the header.
-    #[error("line 1: want the header `{HEADER}`, or with `{SOURCE}` after it")]
+    #[error("line 1: want the header `{HEADER}`, or with `{SOURCE}`, `{TURN}` or both after it")]
     Header,
     /// A field is not what its column wants.
     #[error("line {line}: {column} `{value}`: want {want}")]
@@ -80,13 +82,16 @@ pub fn read_records(path: &Path) -> Result<Vec<RequestRecord>, RecordError> {
 }
 
 /// Writes records to any stream, as [`write_records`] does to a file. There is a source column if a
-/// record has a source.
+/// record has a source, and those of a user's request if a record has them.
 ///
 /// # Errors
 /// The stream's error.
 pub fn write_records_to(out: &mut impl Write, records: &[RequestRecord]) -> io::Result<()> {
-    let sources = records.iter().any(|record| record.source.is_some());
-    writeln!(out, "{HEADER}{}", if sources { SOURCE } else { "" })?;
+    let columns = Columns {
+        sources: records.iter().any(|record| record.source.is_some()),
+        turns: records.iter().any(|record| record.turn.is_some()),
+    };
+    writeln!(out, "{}", columns.header())?;
     for record in records {
         write!(
             out,
@@ -104,12 +109,46 @@ pub fn write_records_to(out: &mut impl Write, records: &[RequestRecord]) -> io::
             record.failure.map(|f| f.to_string()).unwrap_or_default(),
         )?;
         match record.source {
-            Some(address) => writeln!(out, ",{address}")?,
-            None if sources => writeln!(out, ",")?,
-            None => writeln!(out)?,
+            Some(address) => write!(out, ",{address}")?,
+            None if columns.sources => write!(out, ",")?,
+            None => {}
         }
+        match record.turn {
+            Some(Turn { user, request }) => write!(out, ",{user},{request}")?,
+            None if columns.turns => write!(out, ",,")?,
+            None => {}
+        }
+        writeln!(out)?;
     }
     Ok(())
+}
+
+/// The columns that not all files have.
+#[derive(Clone, Copy)]
+struct Columns {
+    sources: bool,
+    turns: bool,
+}
+
+impl Columns {
+    fn header(self) -> String {
+        let with = |column: &'static str, has| if has { column } else { "" };
+        let (source, turn) = (with(SOURCE, self.sources), with(TURN, self.turns));
+        format!("{HEADER}{source}{turn}")
+    }
+
+    fn of(header: &str) -> Option<Self> {
+        let all = [(false, false), (true, false), (false, true), (true, true)];
+        let mut all = all
+            .map(|(sources, turns)| Self { sources, turns })
+            .into_iter();
+        all.find(|columns| columns.header() == header)
+    }
+
+    /// The number of fields after the path.
+    fn after_path(self) -> usize {
+        FIELDS_AFTER_PATH + usize::from(self.sources) + 2 * usize::from(self.turns)
+    }
 }
 
 fn optional(seconds: Option<f64>) -> String {
@@ -123,38 +162,37 @@ fn optional(seconds: Option<f64>) -> String {
 pub fn read_records_from(mut input: impl BufRead) -> Result<Vec<RequestRecord>, RecordProblem> {
     let mut records = Vec::new();
     let mut text = String::new();
-    let mut sources = false;
+    let mut columns = None;
     for line in 1.. {
         text.clear();
         if input.by_ref().take(LINE_BYTES_MAX).read_line(&mut text)? == 0 {
             break;
         }
-        match (line, text.trim_end()) {
-            (1, header) => match header.strip_prefix(HEADER) {
-                Some("") => {}
-                Some(SOURCE) => sources = true,
-                _ => return Err(RecordProblem::Header),
-            },
-            (_, "") => {}
-            (line, text) => records.push(parse_line(line, text, sources)?),
+        match (columns, text.trim_end()) {
+            (None, header) => {
+                columns = Some(Columns::of(header).ok_or(RecordProblem::Header)?);
+            }
+            (Some(_), "") => {}
+            (Some(columns), text) => records.push(parse_line(line, text, columns)?),
         }
     }
     Ok(records)
 }
 
-fn parse_line(line: usize, text: &str, sources: bool) -> Result<RequestRecord, RecordProblem> {
+fn parse_line(line: usize, text: &str, columns: Columns) -> Result<RequestRecord, RecordProblem> {
     // The path may contain commas, and no later field does: count from the end.
-    let fields_after_path = FIELDS_AFTER_PATH + usize::from(sources);
+    let fields_after_path = columns.after_path();
     let mut after_path: Vec<&str> = text.rsplitn(fields_after_path + 1, ',').collect();
     let Some((at, path)) = after_path.pop().and_then(|rest| rest.split_once(',')) else {
         return Err(RecordProblem::Field {
             line,
             column: "line",
             value: text.chars().take(60).collect(),
-            want: if sources {
-                "twelve fields"
-            } else {
-                "eleven fields"
+            want: match (columns.sources, columns.turns) {
+                (false, false) => "eleven fields",
+                (true, false) => "twelve fields",
+                (false, true) => "thirteen fields",
+                (true, true) => "fourteen fields",
             },
         });
     };
@@ -175,9 +213,16 @@ fn parse_line(line: usize, text: &str, sources: bool) -> Result<RequestRecord, R
         (1, "") => None,
         (_, name) => Some(fields.parse("error", name, "a kind of failure where ok is 0")?),
     };
-    let source = match fields.take() {
+    let source = match if columns.sources { fields.take() } else { "" } {
         "" => None,
         address => Some(fields.parse("source", address, "an IP address")?),
+    };
+    let turn = match (fields.take(), fields.take()) {
+        ("", "") => None,
+        (user, request) => Some(Turn {
+            user: fields.parse("user", user, "a whole number")?,
+            request: fields.parse("request", request, "a whole number")?,
+        }),
     };
     Ok(RequestRecord {
         at_s,
@@ -191,6 +236,7 @@ fn parse_line(line: usize, text: &str, sources: bool) -> Result<RequestRecord, R
         response_time_s,
         failure,
         source,
+        turn,
     })
 }
 
@@ -308,6 +354,32 @@ mod tests {
     }
 
     #[test]
+    fn requests_of_users_have_their_numbers() {
+        let of = |turn| RequestRecord { turn, ..record() };
+        let records = [
+            of(Some(Turn {
+                user: 7,
+                request: 12,
+            })),
+            of(None),
+        ];
+        let mut text = Vec::new();
+        write_records_to(&mut text, &records).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0], format!("{HEADER},user,request"));
+        assert!(lines[1].ends_with(",status-503,7,12"), "{}", lines[1]);
+        assert!(lines[2].ends_with(",status-503,,"), "{}", lines[2]);
+        assert_eq!(read_records_from(text.as_bytes()).unwrap(), records);
+
+        let wrong = format!("{HEADER},source,user,request\n1,/a,1,0,1,1,0,0,0,0,,,7,x\n");
+        assert_eq!(
+            read_records_from(wrong.as_bytes()).unwrap_err().to_string(),
+            "line 2: request `x`: want a whole number"
+        );
+    }
+
+    #[test]
     fn a_file_reads_back() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("r.csv");
@@ -360,6 +432,7 @@ mod tests {
             times in proptest::collection::vec(0u32..2_000_000_000, 5),
             path in "/[a-z,%?=]{0,12}", size: u64, received: u64, tries: u32,
             connected: bool, failure in any_failure(), source in any::<Option<std::net::IpAddr>>(),
+            turn in any::<Option<(u64, u64)>>(),
         ) {
             // Six places are kept.
             let s = |i: usize| f64::from(times[i]) / 1e6;
@@ -367,6 +440,7 @@ mod tests {
                 at_s: s(0), path, size, received, tries, lag_s: s(1),
                 connect_s: connected.then(|| s(2)), first_byte_s: connected.then(|| s(3)),
                 response_time_s: s(4), failure, source,
+                turn: turn.map(|(user, request)| Turn { user, request }),
             };
             let mut text = Vec::new();
             write_records_to(&mut text, std::slice::from_ref(&record)).unwrap();

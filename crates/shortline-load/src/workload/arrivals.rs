@@ -2,10 +2,16 @@
 //! inside a phase.
 //!
 //! Load is the bandwidth asked for over the uplink's. It counts what the link carries for a
-//! response, not body bytes: a phase of load rho has rho * rate / (8 * mean wire bytes) arrivals a
-//! second ([`SiteFiles::mean_wire_bytes`]). The papers replay a log and scale the times between its
-//! requests to the load they want; [`reschedule`] does that with a trace. Poisson arrivals are this
-//! project's departure for when no log is at hand.
+//! response, not body bytes. The papers replay a log and scale the times between its requests to
+//! the load they want, by the bytes that are in it; [`reschedule`] does that with a trace. For when
+//! no log is at hand, [`arrivals`] draws one: files until the link carries as much for them as the
+//! load asks for in all that time, then as many times. So the load is that of the bytes that were
+//! drawn, to a small file, whatever chance made of the largest. Given their number, a Poisson
+//! process's arrivals are uniform in the integral of its rate, and ordered: exponential gaps over
+//! their sum.
+//!
+//! [`stream_arrivals`] has no end to scale to. There a phase of load rho has rho * rate / (8 * mean
+//! wire bytes) arrivals a second ([`SiteFiles::mean_wire_bytes`]).
 
 use std::time::Duration;
 
@@ -16,9 +22,12 @@ use shortline_sched::units::Rate;
 use super::{LoadSchedule, SiteFile, SiteFiles};
 use crate::trace::Request;
 
-/// The requests of `schedule` for `length`, each for a file of `site` by its popularity.
-/// `wire_bytes` is what the link carries for a body of so many bytes (`WireModel` of
-/// `shortline-sim`).
+/// The most files that are left out at the end of what a load asks for.
+const LEFT_OUT_MAX: usize = 100;
+
+/// The requests of `schedule` for `length`, each for a file of `site` by its popularity, so many
+/// that the link's bytes are those of the load. `wire_bytes` is what the link carries for a body of
+/// so many bytes (`WireModel` of `shortline-sim`).
 pub fn arrivals(
     schedule: impl Into<LoadSchedule>,
     rate: Rate,
@@ -27,16 +36,70 @@ pub fn arrivals(
     seed: u64,
     site: &SiteFiles,
 ) -> Vec<Request> {
-    stream_arrivals(schedule, rate, wire_bytes, length, seed, site)
-        .map(|(at_ns, file)| Request {
-            at_ns,
-            path: file.path.clone(),
-            bytes: file.bytes,
-        })
-        .collect()
+    let phases: Vec<(f64, f64, f64)> = schedule.into().until(length.as_secs_f64()).collect();
+    // How long the link takes for all of it.
+    let busy_s: f64 = phases
+        .iter()
+        .map(|(begin, end, load)| (end - begin) * load)
+        .sum();
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let files = files_of(busy_s * rate.bps() as f64 / 8.0, wire_bytes, site, &mut rng);
+    let mut passed = 0.0;
+    let mut gaps: Vec<f64> = Vec::with_capacity(files.len());
+    for _ in &files {
+        passed -= libm::log(1.0 - rng.random::<f64>());
+        gaps.push(passed);
+    }
+    let all = passed - libm::log(1.0 - rng.random::<f64>());
+    let mut phases = phases.into_iter();
+    let mut phase = phases.next();
+    // What was passed before the phase, in seconds of the link.
+    let mut before_s = 0.0;
+    let requests = files.into_iter().zip(gaps).map_while(|(file, gap)| {
+        let at_busy_s = gap / all * busy_s;
+        loop {
+            let (begin_s, end_s, load) = phase?;
+            let inside_s = (end_s - begin_s) * load;
+            if at_busy_s < before_s + inside_s {
+                let at_s = begin_s + (at_busy_s - before_s) / load;
+                return Some(Request {
+                    at_ns: (at_s * 1e9) as u64,
+                    path: file.path.clone(),
+                    bytes: file.bytes,
+                });
+            }
+            before_s += inside_s;
+            phase = phases.next();
+        }
+    });
+    requests.collect()
 }
 
-/// The same as [`arrivals`], one at a time: its time, in nanoseconds, and its file.
+/// Files by their popularity, until the link carries that many bytes for them. At the end those are
+/// left out that would be too much, so that a large one does not take the load with it.
+fn files_of<'a>(
+    wanted_bytes: f64,
+    wire_bytes: impl Fn(u64) -> u64,
+    site: &'a SiteFiles,
+    rng: &mut ChaCha8Rng,
+) -> Vec<&'a SiteFile> {
+    let mut picker = site.picker(rng);
+    let (mut files, mut carried, mut left_out) = (Vec::new(), 0.0, 0);
+    while carried < wanted_bytes && left_out < LEFT_OUT_MAX {
+        let file = &site.files()[picker.next(rng)];
+        let bytes = wire_bytes(file.bytes).max(1) as f64;
+        if carried + bytes > wanted_bytes {
+            left_out += 1;
+            continue;
+        }
+        carried += bytes;
+        files.push(file);
+    }
+    files
+}
+
+/// Requests of `schedule` as they come, one at a time: its time, in nanoseconds, and its file. The
+/// load is that of the mean over the site.
 pub fn stream_arrivals<'a, S: Into<LoadSchedule>, W: Fn(u64) -> u64>(
     schedule: S,
     rate: Rate,
@@ -49,7 +112,7 @@ pub fn stream_arrivals<'a, S: Into<LoadSchedule>, W: Fn(u64) -> u64>(
     arrivals_at(schedule, full_load_per_s, length, seed, site)
 }
 
-/// The same for a link that `full_load_per_s` requests a second load fully, as measured with
+/// The same as [`stream_arrivals`] for a link that `full_load_per_s` requests a second load fully, as measured with
 /// [`super::critical_rate`].
 pub fn arrivals_at<'a, S: Into<LoadSchedule>>(
     schedule: S,
@@ -82,7 +145,6 @@ pub fn arrivals_at<'a, S: Into<LoadSchedule>>(
 /// `schedule` (003, 4.2.3; 000, 2.3). Where the load is x times the trace's own mean, it runs x
 /// times as fast. It ends with the trace, or after `length`. The trace's own load is that of its
 /// requests over the time from the first to the last.
-/// of its requests over the time from the first to the last.
 pub fn reschedule(
     requests: Vec<Request>,
     schedule: impl Into<LoadSchedule>,
@@ -128,7 +190,7 @@ pub fn reschedule(
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::workload::{Schedule, SurgePreset, world_cup_like};
+    use crate::workload::{Schedule, SurgePreset, nasa_like, world_cup_like};
 
     const RATE_BPS: u64 = 10_000_000;
 
@@ -152,12 +214,28 @@ mod tests {
         made_for(&world_cup_like(2_000).unwrap(), schedule, seconds, seed)
     }
 
+    /// Whatever was drawn: with so heavy a tail the mean of some thousand requests is up to a tenth
+    /// off the site's.
+    #[test]
+    fn the_load_is_that_of_the_bytes_drawn() {
+        for site in [world_cup_like(2_000).unwrap(), nasa_like(2_000).unwrap()] {
+            for seed in 1..=8 {
+                let requests = made_for(&site, "w1", 100, seed);
+                let bytes: u64 = requests
+                    .iter()
+                    .map(|request| wire_bytes(request.bytes))
+                    .sum();
+                let load = bytes as f64 * 8.0 / RATE_BPS as f64 / 100.0;
+                assert!((load - 0.7).abs() < 0.0005, "seed {seed}: {load}");
+            }
+        }
+    }
+
     /// The number of arrivals of a phase is Poisson: within five deviations of its mean.
     #[test]
     fn each_phase_has_its_load() {
         let popular = SurgePreset::ALL[1].site();
         for site in [world_cup_like(2_000).unwrap(), popular] {
-            let mean = site.mean_wire_bytes(wire_bytes);
             let requests = made_for(&site, "w1", 200, 7);
             assert!(requests.is_sorted_by_key(|request| request.at_ns));
             let w1 = LoadSchedule::from(&Schedule::TABLE[0]);
@@ -165,7 +243,7 @@ mod tests {
                 let inside =
                     |request: &&Request| (begin_s..end_s).contains(&(request.at_ns as f64 / 1e9));
                 let count = requests.iter().filter(inside).count() as f64;
-                let expected = load * RATE_BPS as f64 / 8.0 / mean * (end_s - begin_s);
+                let expected = requests.len() as f64 * load * (end_s - begin_s) / (0.7 * 200.0);
                 assert!(
                     (count - expected).abs() < 5.0 * expected.sqrt(),
                     "from {begin_s} s: {count} arrivals, expected {expected}"
@@ -202,7 +280,7 @@ mod tests {
         let one = made("w1", 10, 1);
         assert_eq!(one, made("w1", 10, 1));
         assert_ne!(one, made("w1", 10, 2));
-        assert_eq!((one[0].at_ns, one[0].bytes), (11_442_790, 35_629));
+        assert_eq!((one[0].at_ns, one[0].bytes), (5_009_269, 1_236));
     }
 
     /// Ten requests a second of 1000 wire bytes each, which 0.08 Mbit/s carry at load 1.

@@ -78,6 +78,18 @@ impl Hybrid {
         sizes
     }
 
+    /// The mean of the body: that of a log-normal between two ends, from the shares that the same one
+    /// has there with its mu raised by sigma^2.
+    pub(super) fn body_mean(&self) -> f64 {
+        let square = self.log_deviation * self.log_deviation;
+        let raised = Self {
+            log_mean: self.log_mean + square,
+            ..*self
+        };
+        let ((low, high), (from, to)) = (self.body_shares(), raised.body_shares());
+        libm::exp(self.log_mean + square / 2.0) * (to - from) / (high - low)
+    }
+
     fn tail_cut(&self) -> f64 {
         libm::pow(self.cut_bytes / self.bytes_max as f64, self.alpha)
     }
@@ -141,14 +153,7 @@ mod tests {
 
     /// The integrals of x dF(x) over body and tail.
     fn mean(law: &Hybrid) -> f64 {
-        let (low, high) = law.body_shares();
-        let shifted = Hybrid {
-            log_mean: law.log_mean + law.log_deviation.powi(2),
-            ..*law
-        };
-        let (from, to) = shifted.body_shares();
-        let uncut = libm::exp(law.log_mean + law.log_deviation.powi(2) / 2.0);
-        let body = uncut * (to - from) / (high - low);
+        let body = law.body_mean();
         let (c, p, a) = (law.cut_bytes, law.bytes_max as f64, law.alpha);
         let integral = if a == 1.0 {
             (p / c).ln() * c

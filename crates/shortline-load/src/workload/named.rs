@@ -2,12 +2,16 @@
 //! `surge-003:1.4`.
 
 use std::fmt;
+use std::num::NonZeroU64;
 use std::str::FromStr;
 
 use shortline_sched::units::excerpt;
 use thiserror::Error;
 
-use super::{FILES_DEFAULT, LoadSchedule, SiteFiles, SurgePreset, nasa_like, world_cup_like};
+use super::{
+    FILES_DEFAULT, LoadSchedule, PageFiles, SiteFiles, SurgePreset, UserModel, nasa_like,
+    world_cup_like,
+};
 
 /// A site whose files can be made.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -55,6 +59,19 @@ impl SiteName {
             Self::WorldCup => world_cup_like(FILES_DEFAULT).expect(twin),
             Self::Nasa => nasa_like(FILES_DEFAULT).expect(twin),
             Self::Surge(preset) => preset.site(),
+        }
+    }
+
+    /// So many of SURGE's users of it.
+    pub fn users(&self, users: NonZeroU64, seed: u64) -> UserModel {
+        UserModel::new(self.site(), self.pages(), users, seed)
+    }
+
+    /// What a user's draw of a page counts.
+    pub fn pages(&self) -> PageFiles {
+        match self {
+            Self::Surge(preset) => preset.pages,
+            Self::WorldCup | Self::Nasa => PageFiles::All,
         }
     }
 }

@@ -9,6 +9,9 @@
 //! clients of each group have an address of their own. The setup can also make the uplink narrow one
 //! hop away instead of at the server's end (`hop`).
 //!
+//! Behind the uplink's shaper is a wire (`wire`), on which each packet takes its length over the rate.
+//! A kernel without netem has none, which is noted with the results.
+//!
 //! Segmentation offload is off, so that the rate and the FIFO see the packets that a wire would see.
 //! `gso_max_segs 1` does it, which `ip` can set without ethtool; a veth does no GRO by default. HTB and
 //! the device counters both count a packet as its IP bytes and 14 of Ethernet. Congestion control is
@@ -34,9 +37,10 @@ use super::parameters::{
     INITIAL_RTO, clients_of, initial_rto_ms, notes_on, server_parameters, sets_initial_rto,
     syn_backoff, with_congestion_control,
 };
-use super::queue::FairQueue;
+use super::queue::{FairQueue, parse_fifo};
 use super::router::{CLIENTS, Router, client_address};
 use super::setup::{Bottleneck, Setup};
+use super::wire::{Clock, Wire, burst_bytes};
 use crate::command;
 use crate::instruments::Subject;
 use crate::place::Place;
@@ -50,6 +54,10 @@ pub(super) const FAR_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 91, 0, 2);
 
 /// The kernel parameter of congestion control, set in every namespace.
 const CONGESTION_CONTROL: &str = "net.ipv4.tcp_congestion_control";
+
+/// What is noted of a kernel without netem.
+const NO_WIRE: &str = "no netem or ifb here: after a pause the uplink's first packet is there at \
+                       once, so that low loads may beat the optimum";
 
 /// Without these the generator runs out of ports and starts requests seconds late.
 const CLIENT: [(&str, &str); 3] = [
@@ -92,6 +100,7 @@ pub struct Counters {
 pub struct NativeBed {
     router: Option<Router>,
     hop: Option<Hop>,
+    wire: Option<Wire>,
     server: Namespace,
     neighbour: Option<Namespace>,
     client: Namespace,
@@ -132,6 +141,7 @@ impl NativeBed {
             rate_bps: Arc::new(AtomicU64::new(config.rate.bps())),
             device: format!("slu{}", testbed.run_id()),
             router: None,
+            wire: None,
             hop,
             clients: clients_of(setup),
             notes: notes_on(setup, sets_initial_rto()),
@@ -140,7 +150,14 @@ impl NativeBed {
         };
         bed.set(testbed, setup)?;
         let far_device = format!("slc{}", testbed.run_id());
-        bed.join(router.as_ref().unwrap_or(&bed.client), &far_device, setup)?;
+        let far = router.as_ref().unwrap_or(&bed.client);
+        bed.join(far, &far_device, setup)?;
+        let wire_device = format!("sli{}", testbed.run_id());
+        let wire = Wire::join(far, &far_device, wire_device, config.rate);
+        if wire.is_err() {
+            bed.notes.push(NO_WIRE.into());
+        }
+        bed.wire = wire.ok();
         if let Some(router) = router {
             let router =
                 Router::start(testbed, router, far_device, &bed.client, setup, config.seed)?;
@@ -220,6 +237,10 @@ impl NativeBed {
     /// If `tc` fails.
     pub fn set_rate(&self, rate: Rate) -> Result<(), TestbedError> {
         self.set_class("change", rate)?;
+        if let Some(wire) = &self.wire {
+            let far = self.router.as_ref().map_or(&self.client, Router::own);
+            wire.set_rate(far, rate)?;
+        }
         self.rate_bps.store(rate.bps(), Ordering::Relaxed);
         Ok(())
     }
@@ -435,7 +456,7 @@ impl NativeBed {
     /// The class that all packets of the narrow link pass.
     fn set_class(&self, verb: &str, rate: Rate) -> Result<(), TestbedError> {
         let (namespace, device) = self.narrow();
-        let burst = format!("{}b", burst_bytes(rate));
+        let burst = format!("{}b", burst_bytes(rate, Clock::of_kernel()));
         let rate = format!("{}bit", rate.bps());
         let class = [
             "class", verb, "dev", device, "parent", "1:", "classid", "1:10",
@@ -446,53 +467,7 @@ impl NativeBed {
     }
 }
 
-/// How far HTB may run ahead: one packet, or the bytes of 1.28 ms (the same at 10 Mbit/s). A real
-/// line loses nothing to a late timer. With 0.2 ms at 100 Mbit/s, HTB left 2 to 3 % of the rate
-/// unused although packets waited, on a machine whose processors were busy.
-fn burst_bytes(rate: Rate) -> u64 {
-    const PACKET_BYTES: u64 = 1600;
-    PACKET_BYTES.max(rate.bps() / 8 * 128 / 100_000)
-}
-
 /// The bytes that a link of that rate carries in that time.
 fn bytes_in(rate: Rate, time: Span) -> u64 {
     (rate.bps() as f64 / 8.0 * time.duration().as_secs_f64()) as u64
-}
-
-/// Drops and backlog of the FIFO, or of all bands together, in what `tc -s -j qdisc show` printed.
-fn parse_fifo(text: &str) -> Option<(u64, u64)> {
-    let qdiscs: serde_json::Value = serde_json::from_str(text).ok()?;
-    let fifo = qdiscs
-        .as_array()?
-        .iter()
-        .find(|qdisc| qdisc["kind"] == "pfifo_fast" || qdisc["kind"] == "bfifo")
-        .or_else(|| {
-            qdiscs
-                .as_array()?
-                .iter()
-                .find(|qdisc| qdisc["root"] == true)
-        })?;
-    Some((fifo["drops"].as_u64()?, fifo["qlen"].as_u64()?))
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-
-    #[test]
-    fn the_fifo_is_found_behind_the_htb() {
-        let text = r#"[{"kind":"htb","handle":"1:","root":true,"drops":9,"qlen":9},
-            {"kind":"pfifo_fast","parent":"1:10","bytes":3,"drops":4,"backlog":1514,"qlen":1}]"#;
-        assert_eq!(parse_fifo(text), Some((4, 1)));
-        let bands = r#"[{"kind":"htb","handle":"1:","root":true,"drops":9,"qlen":2}]"#;
-        assert_eq!(parse_fifo(bands), Some((9, 2)));
-        assert_eq!(parse_fifo("[]"), None);
-    }
-
-    #[test]
-    fn a_burst_is_a_packet_at_least() {
-        assert_eq!(burst_bytes(Rate::from_bps(10_000_000)), 1600);
-        assert_eq!(burst_bytes(Rate::from_bps(100_000_000)), 16_000);
-    }
 }

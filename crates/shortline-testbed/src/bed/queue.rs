@@ -46,3 +46,35 @@ impl FromStr for FairQueue {
         found.ok_or(())
     }
 }
+
+/// Drops and backlog of the FIFO, or of all bands together, in what `tc -s -j qdisc show` printed.
+pub(super) fn parse_fifo(text: &str) -> Option<(u64, u64)> {
+    let qdiscs: serde_json::Value = serde_json::from_str(text).ok()?;
+    let fifo = qdiscs
+        .as_array()?
+        .iter()
+        .find(|qdisc| qdisc["kind"] == "pfifo_fast" || qdisc["kind"] == "bfifo")
+        .or_else(|| {
+            qdiscs
+                .as_array()?
+                .iter()
+                .find(|qdisc| qdisc["root"] == true)
+        })?;
+    Some((fifo["drops"].as_u64()?, fifo["qlen"].as_u64()?))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn the_fifo_is_found_behind_the_htb() {
+        let text = r#"[{"kind":"htb","handle":"1:","root":true,"drops":9,"qlen":9},
+            {"kind":"pfifo_fast","parent":"1:10","bytes":3,"drops":4,"backlog":1514,"qlen":1}]"#;
+        assert_eq!(parse_fifo(text), Some((4, 1)));
+        let bands = r#"[{"kind":"htb","handle":"1:","root":true,"drops":9,"qlen":2}]"#;
+        assert_eq!(parse_fifo(bands), Some((9, 2)));
+        assert_eq!(parse_fifo("[]"), None);
+    }
+}

@@ -119,6 +119,11 @@ impl Router {
         Ok(router)
     }
 
+    /// The namespace itself.
+    pub fn own(&self) -> &Namespace {
+        &self.namespace
+    }
+
     /// Ends the emulation and returns its report. `None` the second time.
     ///
     /// # Errors

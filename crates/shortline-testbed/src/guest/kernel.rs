@@ -23,6 +23,8 @@ const SOURCE_ARCHIVE: &str = "/usr/src/linux-source-6.1.tar.xz";
 /// The built kernel's file in the cache. Every change of patches or options gives it a new name, so
 /// that a kernel of an earlier version is not mistaken for it.
 const BUILT: &str = "linux-6.1-time-travel-initial-rto";
+/// The parameter of a kernel whose clock stands still while something computes.
+pub const TIME_TRAVEL: &str = "time-travel=inf-cpu";
 /// The files that earlier versions built.
 const EARLIER: &str = "linux-6.1-time-travel";
 const CONFIG: &str = include_str!("kernel.config");
@@ -84,7 +86,7 @@ impl Kernel {
 
     /// The words of its command line about time.
     pub fn time_argument(&self) -> Option<&'static str> {
-        (self.time == Time::Virtual).then_some("time-travel=inf-cpu")
+        (self.time == Time::Virtual).then_some(TIME_TRAVEL)
     }
 }
 

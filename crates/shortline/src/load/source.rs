@@ -1,16 +1,14 @@
 //! What `shortline load` requests: a trace, or files and requests generated from the papers'
 //! numbers, open loop at a load on the uplink or closed loop by users.
 
-use std::num::NonZeroUsize;
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use shortline_load::Work;
 use shortline_load::trace::{Request, Spread, TraceOptions};
-use shortline_load::workload::{
-    LoadSchedule, SiteName, SurgePreset, UserModel, arrivals, reschedule,
-};
+use shortline_load::workload::{LoadSchedule, SiteName, SurgePreset, arrivals, reschedule};
 use shortline_sched::units::Rate;
 use shortline_sim::wire::WireModel;
 
@@ -62,7 +60,7 @@ pub(super) struct Source {
         value_name = "N",
         conflicts_with_all = ["trace", "open", "schedule", "speed", "in_flight_max"]
     )]
-    users: Option<NonZeroUsize>,
+    users: Option<NonZeroU64>,
 
     /// Open loop: requests start whatever the server does (always, except with --users)
     #[arg(long)]
@@ -108,8 +106,7 @@ impl Source {
         let site = self.site()?;
         let seed = self.seed();
         if let Some(count) = self.users {
-            let model = Arc::new(UserModel::new(site.site(), seed));
-            return Ok(Work::Users { count, model });
+            return Ok(Work::Users(Arc::new(site.users(count, seed))));
         }
         let (Some(schedule), Some(uplink)) = (&self.schedule, self.uplink) else {
             return Err(CommandError::Usage(format!(
@@ -178,8 +175,8 @@ impl Source {
     }
 }
 
-/// Logs to standard error what was generated. Chance, and files too large to be requested often,
-/// may take the load far from the one asked for.
+/// Logs to standard error what was generated. Where the time is short for the largest files, the load
+/// is not quite the one asked for.
 fn log(requests: &[Request], uplink: Rate, length: Duration) {
     let bytes: f64 = requests.iter().map(|r| wire_bytes(r.bytes) as f64).sum();
     let load = bytes * 8.0 / uplink.bps() as f64 / length.as_secs_f64();

@@ -138,10 +138,10 @@ fn users_go_on_for_the_seconds_given() {
     let line = "--target http://x --surge surge-003 --users 7 --seconds 5";
     let args = parsed(line).unwrap();
     assert_eq!(args.source.length(), Some(Duration::from_secs(5)));
-    let Ok(Work::Users { count, .. }) = work(line) else {
+    let Ok(Work::Users(users)) = work(line) else {
         panic!("not users");
     };
-    assert_eq!(count.get(), 7);
+    assert_eq!(users.users(), 7);
 }
 
 /// The simulator's link serves in any order. So the critical rate measured on it is that of its

@@ -19,8 +19,11 @@ use crate::run::listening::start;
 use crate::run::uplink::free_port;
 use crate::study::shop::{Door, Load};
 
-/// How long a program may take to end.
-const STOP_MAX: Duration = Duration::from_secs(10);
+/// How long a program may take to end: a gate lets transactions finish for [`DRAIN`], and then lets clients read why
+/// not for 5 s.
+const STOP_MAX: Duration = Duration::from_secs(30);
+/// What is under way at a run's end no longer counts. With locks in the database it would wait for minutes.
+const DRAIN: &str = "2s";
 /// The template of PgBouncer's configuration.
 const PGBOUNCER: &str = include_str!("../../../peers/pgbouncer.ini");
 /// The user of PgBouncer, which does not run as root.
@@ -109,6 +112,7 @@ fn open_gate(
     words.extend(["--listen".to_owned(), address.to_string()]);
     words.extend(["--upstream".to_owned(), behind.address.to_string()]);
     words.extend(["--admin".to_owned(), admin.to_string()]);
+    words.extend(["--drain", DRAIN].map(str::to_owned));
     // The application runs on this machine, and its tags name the types.
     words.extend(["--tags-from".to_owned(), "127.0.0.1".to_owned()]);
     words.extend_from_slice(flags);

@@ -103,7 +103,10 @@ fn of_trace(testbed: &Testbed, point: &Point, path: &Path, seed: u64) -> Result<
 }
 
 /// The trace's requests within the point's time.
-fn read(point: &Point, path: &Path, seed: u64) -> Result<Vec<Request>, LabError> {
+///
+/// # Errors
+/// If it cannot be read or has none.
+pub fn read(point: &Point, path: &Path, seed: u64) -> Result<Vec<Request>, LabError> {
     let options = TraceOptions {
         spread: Spread::Random { seed },
         ..TraceOptions::default()
@@ -126,4 +129,72 @@ fn read(point: &Point, path: &Path, seed: u64) -> Result<Vec<Request>, LabError>
         return Err(LabError::refused(format!("{}: {problem}", path.display())));
     }
     Ok(requests)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    /// A record of the World Cup's archive: 20 bytes, GET, status 200.
+    fn world_cup(second: u32, object: u32, bytes: u32) -> Vec<u8> {
+        let numbers = [897_861_223 + second, 7, object, bytes];
+        let words = numbers.into_iter().flat_map(u32::to_be_bytes);
+        words.chain([0, 0x82, 1, 1]).collect()
+    }
+
+    /// Whatever `load` reads, a study of one's own reads, at its times and with its sizes.
+    #[test]
+    fn a_log_of_any_format_gives_its_requests() {
+        let folder = tempfile::tempdir().unwrap();
+        let clf = |second: u32, path: &str, bytes: u32| {
+            format!(
+                "h - - [26/Nov/2026:10:00:0{second} +0000] \"GET {path} HTTP/1.1\" 200 {bytes}\n"
+            )
+        };
+        let json = |second: u32, path: &str, bytes: u32| {
+            format!(
+                "{{\"time\":\"2026-11-26T10:00:0{second}.000Z\",\"method\":\"GET\",\
+                 \"target\":\"{path}\",\"status\":200,\"bytes\":{bytes}}}\n"
+            )
+        };
+        let asked = [(0, "/a", 1_000), (1, "/b", 2_000), (1, "/a", 1_000)];
+        let lines = |line: &dyn Fn(u32, &str, u32) -> String| -> Vec<u8> {
+            let lines = asked
+                .iter()
+                .map(|(second, path, bytes)| line(*second, path, *bytes));
+            lines.collect::<String>().into_bytes()
+        };
+        let binary = asked.iter().flat_map(|(second, path, bytes)| {
+            world_cup(*second, u32::from(path.as_bytes()[1]), *bytes)
+        });
+        for (format, content) in [
+            (
+                "csv",
+                lines(&|second, path, bytes| format!("{second},{path},{bytes}\n")),
+            ),
+            ("log", lines(&clf)),
+            ("json", lines(&json)),
+            ("world-cup", binary.collect()),
+        ] {
+            let path = folder.path().join(format);
+            fs::write(&path, content).unwrap();
+            let point = Point::new("mine", Arrivals::Trace(path.clone()), 10);
+            let requests = read(&point, &path, 1).unwrap();
+            let got: Vec<(u64, u64)> = requests
+                .iter()
+                .map(|request| (request.at_ns / 1_000_000_000, request.bytes))
+                .collect();
+            let mut sizes: Vec<u64> = got.iter().map(|(_, bytes)| *bytes).collect();
+            sizes.sort_unstable();
+            assert_eq!(sizes, [1_000, 1_000, 2_000], "{format}");
+            assert_eq!(got[0], (0, 1_000), "{format}");
+            assert!(
+                got[1..].iter().all(|(second, _)| *second == 1),
+                "{format}: {got:?}"
+            );
+            let (_, files) = replay(requests).unwrap();
+            assert_eq!(files.files().len(), 2, "{format}");
+        }
+    }
 }

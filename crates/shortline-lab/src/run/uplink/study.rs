@@ -17,7 +17,17 @@ use crate::study::point::Point;
 impl Study for Design {
     fn length(&self) -> String {
         let servers = self.servers.len();
-        let seconds: u64 = self.points.iter().map(|point| point.seconds).sum();
+        let here = |point: &Point| {
+            self.servers
+                .iter()
+                .filter(|server| point.runs(server))
+                .count()
+        };
+        let all_s = self
+            .points
+            .iter()
+            .map(|point| point.seconds * here(point) as u64);
+        let all_s: u64 = all_s.sum();
         let seeds = match self.seeds {
             1 => String::new(),
             number => format!(", {number} seeds"),
@@ -28,7 +38,7 @@ impl Study for Design {
                 point.seconds
             ),
             points => {
-                let minutes = (seconds * servers as u64 * self.seeds).div_ceil(60);
+                let minutes = (all_s * self.seeds).div_ceil(60);
                 let points = points.len();
                 format!(
                     "{points} points, {servers} servers{seeds}, {minutes} min and what is left then"

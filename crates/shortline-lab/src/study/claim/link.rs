@@ -186,7 +186,8 @@ impl LinkCheck {
         for label in &self.points {
             let found = figures.points.iter().find(|point| point.label == *label);
             let seeds = found.map_or(&[][..], |point| &point.seeds);
-            let values = seeds.iter().filter_map(|seed| {
+            let reached = seeds.iter().filter(|seed| seed.is_load_reached());
+            let values = reached.filter_map(|seed| {
                 let over = self.over_of(pair, seed, &figures.points);
                 let of = run(seed, &pair.of)?;
                 // A void run is judged by how late its requests were started alone.

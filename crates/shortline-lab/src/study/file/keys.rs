@@ -113,10 +113,16 @@ point_keys! {
     schedule: Text<LoadSchedule>,
     /// Closed loop: the number of user equivalents.
     users: u32,
+    /// What each of them asks for a second: there are as many of ours as ask for that.
+    user_rate: Rate,
     /// The requests of a trace, at their times.
     trace: PathBuf,
+    /// The load that the requests must offer at least.
+    least_load: f64,
     /// How long requests arrive.
     time: Span,
+    /// The only servers that are run at this point.
+    only: Vec<Text<Server>>,
     /// The uplink's rate.
     rate: Rate,
     /// The name of an environment: networks, habits and system.

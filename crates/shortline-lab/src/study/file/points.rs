@@ -8,7 +8,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use shortline_sched::units::Span;
+use shortline_load::workload::LOAD_MAX;
+use shortline_sched::units::{Rate, Span};
 use toml::Spanned;
 
 use super::error::{Source, StudyError};
@@ -120,6 +121,8 @@ impl PointReader<'_> {
         point.x = of(&keys.x);
         point.files = self.files(&point.arrivals)?;
         point.rate = of(&keys.rate).unwrap_or(point.rate);
+        let only = keys.only.iter().flat_map(|only| only.get_ref());
+        point.only = only.map(|server| server.0.to_string()).collect();
         point.setup = self.setup()?;
         point.setup.course = self.course(&point)?;
         Ok(point)
@@ -225,7 +228,15 @@ impl PointReader<'_> {
                 self.within(number, 1, most)?;
             }
         }
+        if let Some(load) = &keys.least_load
+            && !(*load.get_ref() > 0.0 && *load.get_ref() <= LOAD_MAX)
+        {
+            let want = format!("a load above 0 and up to {LOAD_MAX}, where 1 is the whole link");
+            return Err(self.source.wrong(load, load.get_ref(), want));
+        }
         Ok(Setup {
+            user_rate: self.user_rate()?,
+            least_load: of(&keys.least_load),
             environment: self.environment()?,
             per_request_bytes: of(&keys.per_request_bytes)
                 .map_or(speech.per_request_bytes(), u64::from),
@@ -245,6 +256,17 @@ impl PointReader<'_> {
                     })?,
             },
         })
+    }
+
+    fn user_rate(&self) -> Result<Option<Rate>, StudyError> {
+        match &self.keys.user_rate {
+            Some(rate) if self.keys.users.is_none() => {
+                Err(self
+                    .source
+                    .wrong(rate, "without users", "users, too, such as 400"))
+            }
+            rate => Ok(of(rate)),
+        }
     }
 
     fn environment(&self) -> Result<Environment, StudyError> {

@@ -337,6 +337,27 @@ fn keys_of_another_kind_of_study_are_refused() {
 }
 
 #[test]
+fn a_load_that_a_study_needs_is_a_share_of_the_link() {
+    let point = |keys: &str| design(&format!("{GOOD}{keys}\n")).points[0].clone();
+    assert_eq!(point("least-load = 1").setup.least_load, Some(1.0));
+    for wrong in ["0", "-1", "101", "nan"] {
+        let text = format!("{GOOD}least-load = {wrong}\n");
+        let right = "want a load above 0 and up to 100, where 1 is the whole link";
+        assert!(
+            error_of(&text).contains(right),
+            "{wrong}: {}",
+            error_of(&text)
+        );
+    }
+    let rate = format!("{GOOD}user-rate = \"33600bit\"\n");
+    assert!(
+        error_of(&rate).contains("want users, too"),
+        "{}",
+        error_of(&rate)
+    );
+}
+
+#[test]
 fn sites_have_the_names_of_the_command_line() {
     for files in ["surge-001", "surge-003", "surge-004", "nasa", "world-cup"] {
         let text = format!("{GOOD}files = \"{files}\"\n");

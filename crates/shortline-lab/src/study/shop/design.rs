@@ -86,20 +86,34 @@ impl Design {
         format!("{count} runs, {minutes} min and filling the databases")
     }
 
-    /// The design with only the given doors, and with the given seconds and seeds, if any.
+    /// The design with only the given databases and doors, and with the given seconds and seeds, if any.
     ///
     /// # Errors
-    /// If a name is not a door's.
+    /// If a name is neither a door's nor that of a database of the design.
     pub fn trial(
         &self,
-        doors: &[String],
+        names: &[String],
         seconds: Option<u64>,
         seeds: Option<u64>,
     ) -> Result<Trial, ShopNameError> {
-        let doors = doors.iter().map(|name| name.parse());
+        let of = |name: &String| {
+            self.stages
+                .iter()
+                .find(|stage| stage.database.to_string() == *name)
+        };
+        let databases: Vec<Kind> = names
+            .iter()
+            .filter_map(of)
+            .map(|stage| stage.database)
+            .collect();
+        let doors = names.iter().filter(|name| of(name).is_none());
+        let mut design = self.clone();
+        design
+            .stages
+            .retain(|stage| databases.is_empty() || databases.contains(&stage.database));
         Ok(Trial {
-            design: self.clone(),
-            doors: doors.collect::<Result<_, _>>()?,
+            design,
+            doors: doors.map(|name| name.parse()).collect::<Result<_, _>>()?,
             seconds: seconds.unwrap_or(SECONDS),
             seeds: seeds.unwrap_or(SEEDS),
         })
@@ -186,6 +200,29 @@ mod tests {
         assert_eq!(runs[1].door, Door::FIFO);
         assert_eq!((runs[5].seed, runs[5].load), (2, Load::Browsers(20)));
         assert_eq!(runs_of(&["fifo".into()]).len(), 3);
+        assert_eq!(runs_of(&["postgres".into(), "fifo".into()]).len(), 3);
         assert!(design().trial(&["nginx".into()], None, None).is_err());
+    }
+
+    /// 002's five runs of ten minutes on its one database.
+    #[test]
+    fn a_database_can_be_run_alone() {
+        let mut both = design();
+        both.stages.push(Stage {
+            database: Kind::MariaDb,
+            ..both.stages[0].clone()
+        });
+        let databases = |names: &[String]| -> Vec<Kind> {
+            let trial = both.trial(names, Some(600), Some(5)).unwrap();
+            trial
+                .design
+                .stages
+                .iter()
+                .map(|stage| stage.database)
+                .collect()
+        };
+        assert_eq!(databases(&[]), [Kind::Postgres, Kind::MariaDb]);
+        assert_eq!(databases(&["mariadb".into()]), [Kind::MariaDb]);
+        assert!(design().trial(&["mariadb".into()], None, None).is_err());
     }
 }

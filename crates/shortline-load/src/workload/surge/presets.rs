@@ -7,6 +7,9 @@ use shortline_sched::units::excerpt;
 use thiserror::Error;
 
 use super::super::hybrid::Hybrid;
+use super::bands::Bands;
+use super::matching;
+use super::users::PageFiles;
 
 /// A paper's configuration of SURGE (Barford and Crovella 1998): 001, 4.2; 003, appendix; 004,
 /// 5.1. The laws that all three share, and where the papers print them wrongly, are listed in
@@ -23,6 +26,19 @@ pub struct SurgePreset {
     pub bytes_max: u64,
     /// Mean of the natural logarithm of the file sizes' body.
     log_mean: f64,
+    /// What the sizes of its requests follow.
+    requests: RequestSizes,
+    /// What the draw of a page counts.
+    pub pages: PageFiles,
+}
+
+/// What the sizes of requests follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RequestSizes {
+    /// 001, Table 1.
+    Table1,
+    /// 004, 5.3.3.1.
+    Bands004,
 }
 
 /// SURGE's mu of file sizes.
@@ -36,8 +52,12 @@ impl SurgePreset {
         // Appendix. The mean of the files is 13,727 bytes, which with SURGE's other parameters
         // asks for this mu.
         Self::new("surge-003", 1_000, 76, 2_000_000, 8.510_07),
-        // 5.1.
-        Self::new("surge-004", 2_000, 77, 3_000_000, LOG_MEAN),
+        // 5.1; the largest file is in 5.3.3.1.
+        Self {
+            requests: RequestSizes::Bands004,
+            pages: PageFiles::Embedded,
+            ..Self::new("surge-004", 2_000, 77, 3_119_822, LOG_MEAN)
+        },
     ];
 
     const fn new(
@@ -53,6 +73,21 @@ impl SurgePreset {
             bytes_min,
             bytes_max,
             log_mean,
+            requests: RequestSizes::Table1,
+            pages: PageFiles::All,
+        }
+    }
+
+    /// The share of the requests of each file of these sizes, which rise.
+    pub(super) fn shares(&self, sizes: &[u64], popularity: &[f64]) -> Vec<f64> {
+        match self.requests {
+            RequestSizes::Bands004 => {
+                Bands::of_004(self.bytes_min, self.bytes_max).matched(sizes, popularity)
+            }
+            RequestSizes::Table1 => {
+                let law = self.request_law();
+                matching::matched(sizes, |bytes| law.share_below(bytes), popularity)
+            }
         }
     }
 

@@ -66,6 +66,8 @@ impl Bed {
             mode,
             rate: (mode == LinkMode::Paced).then(|| Rate::from_bps(1_000_000_000_000)),
             schedule_loopback: true,
+            // As many as respond at once, so that none waits for another's.
+            slots_max: 64,
             ..LinkConfig::default()
         });
         let link = link.expect("invariant: a link");

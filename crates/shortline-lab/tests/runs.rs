@@ -197,10 +197,14 @@ fn a_study_of_ones_own_runs_with_its_trace_and_is_told_without_its_file() {
     let mut report = Command::new(env!("CARGO_BIN_EXE_shortline-lab"));
     let told = report.arg("report").arg(&out).output().unwrap().stdout;
     let told = String::from_utf8(told).unwrap();
-    assert!(
-        told.contains("own: none\n  holds: bytes carried, ratio"),
-        "{told}"
-    );
+    // On a busy machine a request may start late. Then the run is void, and judged by nobody.
+    let verdict = if told.contains("VOID") {
+        "not measured"
+    } else {
+        "holds"
+    };
+    let judged = format!("own: none\n  {verdict}: bytes carried, ratio");
+    assert!(told.contains(&judged), "{told}");
     let mut report = Command::new(env!("CARGO_BIN_EXE_shortline-lab"));
     let pass = report.arg("report").arg(folder.path().join("results"));
     assert!(pass.output().unwrap().status.success());

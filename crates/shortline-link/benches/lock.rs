@@ -1,10 +1,11 @@
 //! What scheduling costs a response that nobody waits before, and what the link's one lock costs where many workers share it.
 //!
 //! One operation is a whole response of 1 KB: it is submitted, granted, handed over and finished, and its connection has drained.
-//! Nothing is written, so the figure is ours alone and no system call's. Modes: `off` (nothing is scheduled), `paced` at a rate that
-//! is never reached, `slots`, and `auto` on a link that is not full. Each is measured with one worker and with 16, each of which has 64
-//! connections of its own, of a client each. With 16 the figure is the time for one response of all of them together: where the lock were no
-//! hindrance, it would be that of one worker over the number of processors.
+//! Nothing is written. Modes: `off` (nothing is scheduled), `paced` at a rate that is never reached (it asks the socket what it has
+//! sent, as loopback has no device's counters), `slots` (it asks the socket what it holds), and `auto` on a link that is not full.
+//! Each is measured with one worker and with 16, each of which has 64 connections of its own, of a client each. With 16 the figure
+//! is the time for one response of all of them together: where the lock were no hindrance, it would be that of one worker over the
+//! number of processors.
 
 use std::hint::black_box;
 use std::io::IoSlice;

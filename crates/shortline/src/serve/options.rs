@@ -115,7 +115,8 @@ pub struct UplinkOptions {
     /// Body bytes of one grant [default: slots 14480; paced one to three segments, or what passes in
     /// 0.1 ms; bands 8192]
     ///
-    /// Paced, it is what passes in 0.35 ms, from one segment to three, or more where more passes in 0.1 ms. At most 1MiB. `auto` uses the quantum of `paced` once it has found a rate.
+    /// Paced, it is what passes in 0.35 ms, from one segment to three, or more where more passes in 0.1 ms. At most 1MiB.
+    /// `auto` uses the quantum of `paced` once it has found a rate.
     #[arg(long, value_name = "SIZE")]
     pub quantum: Option<Size>,
 }

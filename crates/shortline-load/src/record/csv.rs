@@ -330,6 +330,15 @@ mod tests {
         );
     }
 
+    /// The lines that records are written as. They are read as the same records.
+    fn read_back(records: &[RequestRecord]) -> Vec<String> {
+        let mut text = Vec::new();
+        write_records_to(&mut text, records).unwrap();
+        assert_eq!(read_records_from(&text[..]).unwrap(), records);
+        let text = String::from_utf8(text).unwrap();
+        text.lines().map(str::to_owned).collect()
+    }
+
     #[test]
     fn sources_are_a_column_after_the_others_if_there_are_any() {
         let from = |source: Option<&str>| RequestRecord {
@@ -337,14 +346,10 @@ mod tests {
             ..record()
         };
         let records = [from(None), from(Some("10.92.3.1"))];
-        let mut text = Vec::new();
-        write_records_to(&mut text, &records).unwrap();
-        let text = String::from_utf8(text).unwrap();
-        let lines: Vec<&str> = text.lines().collect();
+        let lines = read_back(&records);
         assert_eq!(lines[0], format!("{HEADER},source"));
         assert!(lines[1].ends_with(",status-503,"), "{}", lines[1]);
         assert!(lines[2].ends_with(",status-503,10.92.3.1"), "{}", lines[2]);
-        assert_eq!(read_records_from(text.as_bytes()).unwrap(), records);
 
         let wrong = format!("{HEADER},source\n1,/a,1,0,1,1,0,0,0,0,,here\n");
         assert_eq!(
@@ -363,14 +368,10 @@ mod tests {
             })),
             of(None),
         ];
-        let mut text = Vec::new();
-        write_records_to(&mut text, &records).unwrap();
-        let text = String::from_utf8(text).unwrap();
-        let lines: Vec<&str> = text.lines().collect();
+        let lines = read_back(&records);
         assert_eq!(lines[0], format!("{HEADER},user,request"));
         assert!(lines[1].ends_with(",status-503,7,12"), "{}", lines[1]);
         assert!(lines[2].ends_with(",status-503,,"), "{}", lines[2]);
-        assert_eq!(read_records_from(text.as_bytes()).unwrap(), records);
 
         let wrong = format!("{HEADER},source,user,request\n1,/a,1,0,1,1,0,0,0,0,,,7,x\n");
         assert_eq!(

@@ -17,6 +17,8 @@ use super::tree::{MAJOR, Node, ROOT, Tree};
 
 /// Where the files are.
 const FOLDER: &str = "/run/shortline";
+/// How often a file is written whose folder has gone meanwhile.
+const WRITES_MAX: u32 = 100;
 
 /// What was there.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -122,8 +124,7 @@ impl Remembered {
             before: before.clone(),
         };
         let text = serde_json::to_vec(&content).map_err(|error| trouble(&path, error))?;
-        let written = fs::create_dir_all(FOLDER).and_then(|()| fs::write(&path, text));
-        written.map_err(|error| match error.kind() {
+        write_in_folder(&path, &text).map_err(|error| match error.kind() {
             io::ErrorKind::PermissionDenied => QdiscError::NotPermitted(path.display().to_string()),
             _ => trouble(&path, error),
         })?;
@@ -154,6 +155,18 @@ impl Remembered {
         let _ = fs::remove_file(&self.path);
         let _ = fs::remove_dir(FOLDER);
     }
+}
+
+/// Another device's [`Remembered::forget`] may remove the folder between the two steps.
+fn write_in_folder(path: &Path, text: &[u8]) -> io::Result<()> {
+    let write = || fs::create_dir_all(FOLDER).and_then(|()| fs::write(path, text));
+    for _ in 1..WRITES_MAX {
+        match write() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            written => return written,
+        }
+    }
+    write()
 }
 
 /// Namespaces share the folder but not the names of their devices.

@@ -9,6 +9,7 @@
 
 #![deny(clippy::disallowed_methods)]
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use shortline_sched::JobId;
@@ -84,6 +85,8 @@ pub(crate) struct Connection {
     pub jobs: u32,
     /// Jobs passed over while it could not send.
     pub parked: Vec<JobId>,
+    /// Its slots among those taken, the oldest first (mode `slots`).
+    pub slots: VecDeque<usize>,
     /// The unsent bytes before its socket counts as not writable.
     pub unsent_bytes_max: u32,
     /// The band that its packets wait in (mode `bands`); none before its first response.
@@ -130,6 +133,7 @@ impl Connections {
             ledger: Ledger::default(),
             jobs: 0,
             parked: Vec::new(),
+            slots: VecDeque::new(),
             unsent_bytes_max,
             band: None,
             jobs_bands: JobsBands::default(),

@@ -17,7 +17,7 @@ use shortline_sched::{
 
 use crate::bands::BandMap;
 use crate::config::{LinkConfig, LinkMode};
-use crate::connections::{Charge, ConnectionId, Connections, Marks, Packets, Sockets};
+use crate::connections::{Charge, ConnectionId, Connections, Marks, Packets};
 use crate::regulator::{Pacing, Regulator};
 
 mod actions;
@@ -121,7 +121,7 @@ impl Queue {
             quantum_bytes,
             quantum_bytes_asked: config.quantum_bytes,
             slots_max: config.slots_max,
-            newcomers: Newcomers::new(config.mode == LinkMode::Auto),
+            newcomers: Newcomers::new(config.mode == LinkMode::Auto, config.rate),
             rate: config.rate,
             waits_for_grant: None,
             recent: (config.mode == LinkMode::Auto).then(Vec::new),
@@ -157,6 +157,7 @@ impl Queue {
             Pacing::Rate(rate) => Some(rate),
             Pacing::Slots | Pacing::Few | Pacing::Free | Pacing::Unknown => None,
         };
+        self.newcomers.set_rate(self.rate);
         let is_at_once = matches!(pacing, Pacing::Free | Pacing::Unknown);
         self.quantum_bytes = self
             .quantum_bytes_asked
@@ -346,11 +347,12 @@ impl Queue {
         }
     }
 
-    /// The client has sent another request, so it probably has the last response: one look frees its slot.
-    pub fn release_last_response(&mut self, id: ConnectionId, sockets: &dyn Sockets) {
+    /// The client has sent another request, and what takes the oldest `slots_arrived` slots of its connection has arrived:
+    /// they are free.
+    pub fn release_last_response(&mut self, id: ConnectionId, slots_arrived: u32) {
         if !self.connections.of(id).carries_jobs() {
             self.regulator
-                .asked_again(&mut self.connections, sockets, id);
+                .asked_again(&mut self.connections, id, slots_arrived);
         }
     }
 

@@ -218,15 +218,15 @@ impl Regulator {
         }
     }
 
-    /// The client has sent another request on a connection, so it probably has the last response.
+    /// The client has sent another request on a connection, and what takes its oldest `slots_arrived` slots has arrived.
     pub fn asked_again(
         &mut self,
         connections: &mut Connections,
-        sockets: &dyn Sockets,
         id: ConnectionId,
+        slots_arrived: u32,
     ) {
         if let Self::Slots(slots) = self {
-            slots.release_if_arrived(connections, sockets, id);
+            slots.release_arrived(connections, id, slots_arrived);
         }
     }
 

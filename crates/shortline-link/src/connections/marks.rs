@@ -38,6 +38,8 @@ pub struct Marks {
     marks: AtomicU64,
     /// Its responses that were granted whole and have not ended. They end without the lock.
     wholes: AtomicU32,
+    /// The slots that its bytes take. They change under the lock.
+    slots: AtomicU32,
 }
 
 impl Marks {
@@ -46,6 +48,7 @@ impl Marks {
         Self {
             marks: AtomicU64::new(0),
             wholes: AtomicU32::new(0),
+            slots: AtomicU32::new(0),
         }
     }
 
@@ -147,6 +150,21 @@ impl Marks {
     /// How many there are.
     pub fn wholes(&self) -> u32 {
         self.wholes.load(Ordering::Acquire)
+    }
+
+    /// Its bytes take one slot more.
+    pub fn slot_taken(&self) {
+        self.slots.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// They take one less.
+    pub fn slot_freed(&self) {
+        self.slots.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// How many they take.
+    pub fn slots(&self) -> u32 {
+        self.slots.load(Ordering::Acquire)
     }
 
     fn has(&self, any: u64) -> bool {

@@ -54,9 +54,10 @@ impl TransportHandle {
         let link = self.link();
         let now_ns = now_ns();
         let path = link.path(self.kernel(), false);
+        let slots_arrived = self.slots_arrived();
         let mut state = link.state.lock();
         let State { queue, sockets } = &mut *state;
-        queue.release_last_response(connection, sockets);
+        queue.release_last_response(connection, slots_arrived);
         if let Some(whole) = queue.grant_whole(connection, client, length, sockets, now_ns) {
             link.leave(state, now_ns);
             let granted_bytes = Some(whole.granted_bytes());

@@ -76,6 +76,11 @@ impl Socket {
         self.half.info()
     }
 
+    /// Bytes that the peer has not acknowledged: one system call. 0 where the socket is gone.
+    pub fn unacknowledged_bytes(&self) -> u32 {
+        self.half.unacknowledged_bytes().unwrap_or(0)
+    }
+
     /// What the connection has put on the wire so far, by its own count.
     pub fn wire_bytes_sent(&self) -> io::Result<u64> {
         let sent = self.half.sent()?;
@@ -95,7 +100,7 @@ impl Socket {
     /// All bytes sent so far belonged to the handshake, and none after: two system calls.
     pub fn handshake_ends(&self) {
         let bytes = self.half.info().map_or(0, |info| info.acked_bytes)
-            + u64::from(self.half.unacknowledged_bytes().unwrap_or(0));
+            + u64::from(self.unacknowledged_bytes());
         self.handshake_bytes
             .store(bytes.max(SYN_BYTES), Ordering::Relaxed);
     }
@@ -154,10 +159,8 @@ impl SocketTable {
 
 impl Sockets for SocketTable {
     fn unacknowledged_bytes(&self, id: ConnectionId) -> u32 {
-        let asked = self
-            .get(id)
-            .map(|socket| socket.half.unacknowledged_bytes());
-        asked.map_or(0, |bytes| bytes.unwrap_or(0))
+        self.get(id)
+            .map_or(0, |socket| socket.unacknowledged_bytes())
     }
 
     fn rtt_ns_min(&self, id: ConnectionId) -> u64 {

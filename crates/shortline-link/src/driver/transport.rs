@@ -144,6 +144,16 @@ impl Transport {
         self.link.correct_by_socket(id, &self.socket);
     }
 
+    /// How many of the slots that its bytes take are free again, for the client has acknowledged all: one system call
+    /// where it takes any. Without the lock, so that other connections need not wait for the kernel's answer. What is
+    /// granted in the meantime is not among them, as the slots are counted first.
+    pub(crate) fn slots_arrived(&self) -> u32 {
+        let slots = self.marks.slots();
+        let arrived =
+            slots > 0 && !self.marks.has_unwritten() && self.socket.unacknowledged_bytes() == 0;
+        if arrived { slots } else { 0 }
+    }
+
     pub(crate) fn link(&self) -> &Arc<Link> {
         &self.link
     }
@@ -181,34 +191,70 @@ impl Deref for TransportHandle {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use std::io::IoSlice;
     use std::net::Ipv4Addr;
+    use std::time::Duration;
 
     use shortline_base::socket::Halves;
+    use socket2::{SockFilter, SockRef};
     use tokio::io::AsyncReadExt;
     use tokio::net::{TcpListener, TcpStream};
 
     use super::*;
-    use crate::{Length, LinkConfig, client_at};
+    use crate::{Length, LinkConfig, LinkMode, client_at};
+
+    /// A connection over loopback with the link that schedules it, and the client's end.
+    async fn connection(mode: LinkMode) -> (TransportHandle, TcpStream) {
+        let link = Link::new(LinkConfig {
+            mode,
+            schedule_loopback: true,
+            ..LinkConfig::default()
+        });
+        let listener = TcpListener::bind((HERE, 0)).await.unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).await;
+        let socket = Halves::from(listener.accept().await.unwrap().0).sending;
+        (link.unwrap().transport(socket, HERE, HERE), client.unwrap())
+    }
+
+    const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+    /// Hands a response of so many bytes over to the link.
+    fn respond(transport: &TransportHandle, bytes: u32) {
+        let job = transport.submit(client_at(HERE), Length::Known(bytes.into()));
+        job.unwrap().finish(bytes);
+    }
+
+    #[tokio::test]
+    async fn requests_sent_ahead_free_no_slot_before_the_response_has_arrived() {
+        let (transport, client) = connection(LinkMode::Slots).await;
+        assert_eq!(transport.slots_arrived(), 0, "it takes none");
+        respond(&transport, 4);
+        assert_eq!(transport.slots_arrived(), 0, "nothing is written");
+        let drop_all = SockFilter::new(0x06, 0, 0, 0);
+        SockRef::from(&client).attach_filter(&[drop_all]).unwrap();
+        transport
+            .socket()
+            .try_write(&[IoSlice::new(b"data")])
+            .unwrap();
+        transport.drained();
+        assert_eq!(transport.slots_arrived(), 0, "nothing is acknowledged");
+        SockRef::from(&client).detach_filter().unwrap();
+        // The kernel sends it again before long.
+        while transport.slots_arrived() == 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        respond(&transport, 4);
+        assert_eq!(transport.marks().slots(), 1, "the first one is free again");
+    }
 
     /// A client whose connection ended without a word from its protocol waited for that as long as somebody asked
     /// what it had acknowledged.
     #[tokio::test]
     async fn the_end_of_a_connection_is_told_though_a_slot_still_holds_it() {
-        let link = Link::new(LinkConfig {
-            schedule_loopback: true,
-            ..LinkConfig::default()
-        })
-        .unwrap();
-        let here = IpAddr::V4(Ipv4Addr::LOCALHOST);
-        let listener = TcpListener::bind((here, 0)).await.unwrap();
-        let mut client = TcpStream::connect(listener.local_addr().unwrap())
-            .await
-            .unwrap();
-        let socket = Halves::from(listener.accept().await.unwrap().0).sending;
-        let transport = link.transport(socket, here, here);
+        let (transport, mut client) = connection(LinkMode::Slots).await;
+        let link = Arc::clone(transport.link());
         let id = transport.id().unwrap();
-        let job = transport.submit(client_at(here), Length::Known(500));
-        job.unwrap().finish(500);
+        respond(&transport, 500);
         transport.end();
         drop(transport);
         assert!(link.state.lock().sockets.get(id).is_some());

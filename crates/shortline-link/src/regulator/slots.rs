@@ -16,12 +16,12 @@
 //!   must not hold the link.
 //! - The next request of a connection suggests that its last response has arrived: one look at this
 //!   socket then gives its slot back. The request alone proves nothing, for a client may send a
-//!   thousand of them before it reads.
+//!   thousand of them before it reads. The connection's thread looks, before it takes the link's lock.
 //!
 //! No I/O of its own: what the kernel holds is asked through [`Sockets`], the time is an argument. A slot holds
 //! its connection's entry, so that it can ask when the connection is over.
 
-use std::collections::VecDeque;
+use slab::Slab;
 
 use crate::connections::{ConnectionId, Connections, Sockets};
 
@@ -60,8 +60,9 @@ pub struct Slots {
     stall_ns_max: u64,
     look_again_ns: u64,
     looked_ns: Option<u64>,
-    /// In the order they were taken.
-    taken: VecDeque<Slot>,
+    /// In no order. Each connection has the places of its own: with 16 workers there are a thousand slots, and to search them for
+    /// one took longer than all else that is done under the lock.
+    taken: Slab<Slot>,
 }
 
 impl Slots {
@@ -74,7 +75,7 @@ impl Slots {
             stall_ns_max: STALL_NS_MAX,
             look_again_ns: LOOK_AGAIN_NS,
             looked_ns: None,
-            taken: VecDeque::new(),
+            taken: Slab::new(),
         }
     }
 
@@ -136,8 +137,7 @@ impl Slots {
         bytes: u32,
         now_ns: u64,
     ) {
-        connections.hold(holder);
-        self.taken.push_back(Slot {
+        let place = self.taken.insert(Slot {
             holder,
             granted_ns: now_ns,
             progress_ns: now_ns,
@@ -145,42 +145,39 @@ impl Slots {
             granted_bytes: bytes,
             late: false,
         });
+        hold(connections, holder);
+        connections.of_mut(holder).slots.push_back(place);
     }
 
     /// The last grant on `holder` will not be used: its slot is free.
     pub fn release_last(&mut self, connections: &mut Connections, holder: ConnectionId) {
-        if let Some(last) = self.taken.iter().rposition(|slot| slot.holder == holder) {
+        if let Some(last) = connections.of_mut(holder).slots.pop_back() {
             self.taken.remove(last);
-            connections.let_go(holder);
+            let_go(connections, holder);
         }
     }
 
-    /// The slots of `holder` are free if all of its bytes have arrived.
-    pub fn release_if_arrived(
+    /// The oldest `arrived` slots of `holder` are free, for all of their bytes have arrived.
+    pub fn release_arrived(
         &mut self,
         connections: &mut Connections,
-        sockets: &dyn Sockets,
         holder: ConnectionId,
+        arrived: u32,
     ) {
-        let is_its = |slot: &Slot| slot.holder == holder;
-        let holds_any = self.taken.iter().any(is_its);
-        if !holds_any
-            || connections.of(holder).marks.has_unwritten()
-            || sockets.unacknowledged_bytes(holder) > 0
-        {
-            return;
-        }
-        // Whoever asks again is likely to be among the first, and to hold one slot.
-        while let Some(first) = self.taken.iter().position(is_its) {
+        for _ in 0..arrived {
+            let Some(first) = connections.of_mut(holder).slots.pop_front() else {
+                return;
+            };
             self.taken.remove(first);
-            connections.let_go(holder);
+            let_go(connections, holder);
         }
     }
 
     /// All slots are free, for something else decides from now on.
     pub fn release_all(self, connections: &mut Connections) {
-        for slot in self.taken {
-            connections.let_go(slot.holder);
+        for (_, slot) in self.taken {
+            connections.of_mut(slot.holder).slots.clear();
+            let_go(connections, slot.holder);
         }
     }
 
@@ -193,7 +190,7 @@ impl Slots {
         // Each judgement may ask the kernel for the round trip: only where it can change the level.
         let (can_rise, can_fall) = (self.level < LEVEL_MAX, self.level > 0);
         let (mut fast, mut slow) = (false, false);
-        self.taken.retain_mut(|slot| {
+        self.taken.retain(|place, slot| {
             if slot.is_taken(connections, sockets, stall_ns_max, now_ns) {
                 if can_fall && !slot.late {
                     slot.late = !slot.drained_within(sockets, DRAIN_NS_FAST, now_ns);
@@ -207,7 +204,9 @@ impl Slots {
                 let limit_ns = fair_share.clamp(DRAIN_NS_INSTANT, DRAIN_NS_FAST);
                 fast = slot.drained_within(sockets, limit_ns, now_ns);
             }
-            connections.let_go(slot.holder);
+            let own = &mut connections.of_mut(slot.holder).slots;
+            own.retain(|other| *other != place);
+            let_go(connections, slot.holder);
             false
         });
         if slow {
@@ -216,6 +215,16 @@ impl Slots {
             self.level = (self.level + 1).min(LEVEL_MAX);
         }
     }
+}
+
+fn hold(connections: &mut Connections, holder: ConnectionId) {
+    connections.hold(holder);
+    connections.of(holder).marks.slot_taken();
+}
+
+fn let_go(connections: &mut Connections, holder: ConnectionId) {
+    connections.of(holder).marks.slot_freed();
+    connections.let_go(holder);
 }
 
 impl Slot {
@@ -285,9 +294,14 @@ mod tests {
                 .is_free(&mut self.connections, &self.sockets, now_ns)
         }
 
-        fn asked_again(&mut self, place: usize) {
+        /// The next request of a connection of which so many slots have arrived.
+        fn asked_again(&mut self, place: usize, arrived: u32) {
             self.slots
-                .release_if_arrived(&mut self.connections, &self.sockets, self.ids[place]);
+                .release_arrived(&mut self.connections, self.ids[place], arrived);
+        }
+
+        fn slots_of(&self, place: usize) -> u32 {
+            self.connections.of(self.ids[place]).marks.slots()
         }
 
         /// All slots are taken by the first connection, which has acknowledged all.
@@ -337,14 +351,19 @@ mod tests {
     }
 
     #[test]
-    fn requests_sent_ahead_free_no_slot_before_the_response_has_arrived() {
-        let mut bed = Bed::<1>::new(Slots::new(1, 1000));
-        bed.take(0, 1000);
-        bed.asked_again(0);
-        assert!(!bed.is_free(0), "another request, nothing acknowledged");
-        bed.sockets.holds(bed.ids[0], 0);
-        bed.asked_again(0);
-        assert!(bed.is_free(0));
+    fn the_next_request_frees_the_slots_of_what_has_arrived_and_no_others() {
+        let mut bed = Bed::<2>::new(Slots::new(4, 1000));
+        for taker in [0, 1, 0, 0] {
+            bed.take(taker, 1000);
+        }
+        bed.asked_again(0, 0);
+        assert_eq!((bed.slots_of(0), bed.slots_of(1)), (3, 1));
+        bed.asked_again(0, 2);
+        assert_eq!((bed.slots_of(0), bed.slots_of(1)), (1, 1));
+        bed.asked_again(0, 2);
+        assert_eq!((bed.slots_of(0), bed.slots_of(1)), (0, 1));
+        assert_eq!(bed.slots.holders(), 1);
+        assert_eq!(bed.sockets.looks(), 0, "its own thread has looked");
     }
 
     #[test]
@@ -355,10 +374,10 @@ mod tests {
         }
         bed.slots.release_last(&mut bed.connections, bed.ids[0]);
         assert_eq!(bed.slots.holders(), 2);
-        bed.sockets.holds(bed.ids[0], 0);
-        bed.asked_again(0);
+        assert_eq!(bed.slots_of(0), 1);
+        bed.asked_again(0, 1);
         assert_eq!(bed.slots.holders(), 1);
-        assert_eq!(bed.slots.taken[0].holder, bed.ids[1]);
+        assert_eq!([bed.slots_of(0), bed.slots_of(1)], [0, 1]);
     }
 
     #[test]
@@ -420,6 +439,6 @@ mod tests {
         bed.sockets.holds(bed.ids[1], 20);
         assert!(!bed.is_free(STALL_NS_MAX));
         assert!(bed.is_free(STALL_NS_MAX + MS));
-        assert_eq!(bed.slots.taken[0].holder, bed.ids[1]);
+        assert_eq!([bed.slots_of(0), bed.slots_of(1)], [0, 1]);
     }
 }

@@ -57,6 +57,26 @@ fn few_connections_of_a_client_are_new_at_a_time() {
     assert_eq!(look(&mut bed, 5 * SECOND), None);
 }
 
+/// 32 at a time would be a bound on a client's connections a second, far below what such a link carries.
+#[test]
+fn a_fast_link_has_as_many_new_as_fill_four_milliseconds() {
+    let of = |gbit: u64| {
+        let mut bed = Bed::of(LinkMode::Auto);
+        let rate = Rate::from_bps(gbit * 1_000_000_000);
+        bed.queue.pace(Pacing::Rate(rate), SECOND);
+        let jobs: Vec<JobId> = deaf_connections(&mut bed, 400)
+            .into_iter()
+            .map(|connection| submitted(&mut bed, connection, 1, SECOND))
+            .collect();
+        let looks = (0..100).map(|millisecond| {
+            look(&mut bed, SECOND + millisecond * 1_000_000);
+            granted(&mut bed, &jobs)
+        });
+        looks.sum::<usize>()
+    };
+    assert_eq!([1, 2, 10].map(of), [34, 68, 342]);
+}
+
 #[test]
 fn where_nobody_ever_acknowledges_the_next_are_new_for_twice_as_long() {
     let mut bed = Bed::of(LinkMode::Auto);

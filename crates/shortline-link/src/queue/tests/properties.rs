@@ -146,7 +146,10 @@ impl Model {
     /// As `TransportHandle::submit`.
     fn submit(&mut self, at: usize, length: u64) {
         let (id, now_ns) = (self.connections[at].id, self.now_ns);
-        self.queue.release_last_response(id, &self.sockets);
+        let connected = &self.connections[at];
+        let arrived = !connected.marks.has_unwritten() && connected.unacknowledged_bytes == 0;
+        let slots_arrived = if arrived { connected.marks.slots() } else { 0 };
+        self.queue.release_last_response(id, slots_arrived);
         let known = Length::Known(length);
         let whole = self
             .queue
@@ -428,6 +431,11 @@ impl Model {
                 assert!(self.may_have_stalled || held >= unwritten_grants.count().min(1));
             }
             LinkMode::Off | LinkMode::Bands => assert_eq!(held, 0),
+        }
+        if self.queue.regulator.slots_held().is_some() && self.mode != LinkMode::Writers {
+            let known = self.connections.iter().map(|one| one.marks.slots());
+            // Connections that are over hold some, too.
+            assert!(known.sum::<u32>() as usize <= held);
         }
         assert_eq!(
             self.queue.connections.len() + self.gone.len(),

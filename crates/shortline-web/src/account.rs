@@ -9,11 +9,13 @@
 //! | queue, the last part of it | the response is decided: a backend has sent its head, or a file is open | the first grant |
 //! | send | the first grant | the last byte is handed over |
 
+use std::io;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, Version, header};
 use shortline_base::clock::{self, now_ns};
@@ -22,6 +24,7 @@ use shortline_sched::Client;
 use crate::clients::Asks;
 use crate::comparison::Compared;
 use crate::context::Connection;
+use crate::files::OpenFile;
 use crate::identity::Identity;
 use crate::ledger::Ended;
 use crate::log::{AccessLog, AccessRecord, FieldValues, values_of};
@@ -92,6 +95,22 @@ impl Account {
     /// The connection that carries the response.
     pub fn connection(&self) -> &Connection {
         &self.connection
+    }
+
+    /// Has the disk read `length` bytes of a file for the response. `remaining_bytes`: what it still has to send, if that is known.
+    ///
+    /// # Errors
+    /// The disk's, which are logged.
+    pub fn read(
+        &self,
+        file: Arc<OpenFile>,
+        offset: u64,
+        length: usize,
+        remaining_bytes: Option<u64>,
+    ) -> impl Future<Output = io::Result<Bytes>> + Send + use<> {
+        let disk = Arc::clone(&self.connection.settings.disk);
+        let remaining_bytes = remaining_bytes.unwrap_or(length as u64);
+        disk.read(file, offset, length, remaining_bytes, self.client())
     }
 
     /// The client, as the order sees it.

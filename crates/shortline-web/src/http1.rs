@@ -32,6 +32,9 @@ use crate::respond::{Responding, Tunnel, respond};
 use crate::watch::Order;
 use reading::{Messages, Reading};
 
+/// So many fields hyper allows by itself (`a_request_has_a_hundred_fields_at_most` notices if that changes).
+const HYPER_FIELDS_MAX: usize = 100;
+
 /// The connection once its parser is gone.
 pub enum After<S> {
     /// The connection is over.
@@ -74,12 +77,13 @@ where
         }
     });
     let reading = Reading::new(before, stream, Arc::clone(&known));
-    let mut driver = Box::new(
-        http1::Builder::new()
-            .max_buf_size(limits.header_bytes_max.max(8192))
-            .max_headers(limits.header_fields_max)
-            .serve_connection(TokioIo::new(reading), service),
-    );
+    let mut builder = http1::Builder::new();
+    builder.max_buf_size(limits.header_bytes_max.max(8192));
+    // Told a number, even its own, hyper fills memory for so many fields at each request.
+    if limits.header_fields_max != HYPER_FIELDS_MAX {
+        builder.max_headers(limits.header_fields_max);
+    }
+    let mut driver = Box::new(builder.serve_connection(TokioIo::new(reading), service));
     let watch = &connection.watch;
     let mut parking = false;
     let ended = poll_fn(|context| {

@@ -256,20 +256,17 @@ impl Outgoing {
 
     /// Whether the next bytes are in memory. If not, starts to read them and declines the grant.
     fn is_in_memory(&mut self, bytes_max: u32) -> io::Result<bool> {
-        let Content::Segments(segments) = &self.content else {
-            return Ok(true);
-        };
-        let Some(Segment::File { file, offset, len }) = segments.front() else {
+        let Some((file, offset, len)) = self.content.first_file() else {
             return Ok(true);
         };
         if !self.ahead.is_empty() {
             return Ok(true);
         }
         let length = match file.in_memory() {
-            Some(_) => *len as usize, // a slice of it: nothing is copied
-            None => (*len).min(self.read_bytes(bytes_max) as u64) as usize,
+            Some(_) => len as usize, // a slice of it: nothing is copied
+            None => len.min(self.read_bytes(bytes_max) as u64) as usize,
         };
-        let read = file.read_now(*offset, length);
+        let read = file.read_now(offset, length);
         let disk = &self.account.connection().settings.disk;
         match read.inspect_err(|error| disk.log(error))? {
             Some(bytes) => {
@@ -277,7 +274,7 @@ impl Outgoing {
                 Ok(true)
             }
             None => {
-                let (file, offset) = (Arc::clone(file), *offset);
+                let file = Arc::clone(file);
                 self.read_from_disk(file, offset, length);
                 Ok(false)
             }
@@ -288,15 +285,7 @@ impl Outgoing {
     /// then fills its packets (1 MB whole took 0.72 of the processor time of 64 KiB pieces). Only its end follows
     /// by itself, so that the response counts as being sent until nearly all is with the kernel.
     fn unscheduled_bytes(&self) -> u32 {
-        let Content::Segments(segments) = &self.content else {
-            return READ_BYTES;
-        };
-        let Some(&Segment::File {
-            ref file,
-            offset,
-            len,
-        }) = segments.front()
-        else {
+        let Some((file, offset, len)) = self.content.first_file() else {
             return READ_BYTES;
         };
         if kernel_copy(file, len, self.framing.chunk_bytes > 0).is_none() {
@@ -348,10 +337,9 @@ impl Outgoing {
 
     fn read_from_disk(&mut self, file: Arc<OpenFile>, offset: u64, length: usize) {
         self.decline();
-        let remaining_bytes = self.remaining_bytes.unwrap_or(length as u64);
-        let client = self.account.client();
-        let disk = Arc::clone(&self.account.connection().settings.disk);
-        let read = disk.read(file, offset, length, remaining_bytes, client);
+        let read = self
+            .account
+            .read(file, offset, length, self.remaining_bytes);
         self.reading = Some(Box::pin(read));
     }
 }
@@ -378,6 +366,30 @@ impl Content {
             Self::Segments(segments) => Some(segments.iter().map(Segment::len).sum()),
             Self::Relayed(relayed) => relayed.remaining_bytes(),
         }
+    }
+
+    /// The file that its next bytes are of, from where, and how many.
+    fn first_file(&self) -> Option<(&Arc<OpenFile>, u64, u64)> {
+        let Self::Segments(segments) = self else {
+            return None;
+        };
+        match segments.front()? {
+            Segment::File { file, offset, len } => Some((file, *offset, *len)),
+            Segment::Bytes(_) => None,
+        }
+    }
+
+    /// The first piece of a file that is to be kept in memory and is not there yet: which, from where, and how long. What
+    /// the page cache has of it is read on the way. Files that are not kept are read piece by piece as they are granted, so
+    /// that those that wait take no memory.
+    pub fn unread(&self) -> Option<(Arc<OpenFile>, u64, usize)> {
+        let (file, offset, len) = self.first_file()?;
+        if file.kept_bytes() == 0 || file.in_memory().is_some() {
+            return None;
+        }
+        let length = usize::try_from(len).ok()?;
+        let is_unread = matches!(file.read_now(offset, length), Ok(None));
+        is_unread.then(|| (Arc::clone(file), offset, length))
     }
 
     /// Whether it is already known that nothing follows, not even trailers.

@@ -78,8 +78,7 @@ struct Undecided {
 
 /// A response up to its first grant. Most are decided at once and then need no task of their own.
 pub struct Responding {
-    /// What is waited for, and the request that waits.
-    deciding: Option<Box<(Deciding, Undecided)>>,
+    waiting: Option<Box<Waiting>>,
     /// A decided response that waits for its turn.
     started: Option<Started>,
     /// What is left of the request's body. Dropping it before the answer is ready would close the
@@ -87,7 +86,14 @@ pub struct Responding {
     body: Option<Received>,
 }
 
-type Deciding = Pin<Box<dyn Future<Output = Decided> + Send>>;
+/// A request whose response is not submitted to the link yet.
+struct Waiting {
+    /// What it waits for: its response is decided, or the bytes of that are in memory.
+    decided: Pin<Box<dyn Future<Output = Decided> + Send>>,
+    asked: Undecided,
+    /// Its bytes are being read already.
+    reads: bool,
+}
 
 /// Decides the response to a request and waits until it may start.
 pub fn respond(
@@ -113,11 +119,15 @@ pub fn respond(
         account,
     };
     match decided {
-        Some(decided) => Responding {
-            deciding: None,
-            started: Some(asked.begin(decided)),
-            body: Some(body),
-        },
+        Some(decided) => {
+            let mut responding = Responding {
+                waiting: None,
+                started: None,
+                body: Some(body),
+            };
+            responding.begin(asked, decided);
+            responding
+        }
         None => {
             let now_ns = asked.account.begun_ns();
             let client = asked.account.client().name;
@@ -130,8 +140,13 @@ pub fn respond(
                 passing: Passing::AsIs,
             };
             let deciding = decide::later(Arc::clone(connection), place, asks, head, body);
+            let waiting = Waiting {
+                decided: Box::pin(deciding),
+                asked,
+                reads: false,
+            };
             Responding {
-                deciding: Some(Box::new((Box::pin(deciding), asked))),
+                waiting: Some(Box::new(waiting)),
                 started: None,
                 body: None,
             }
@@ -139,14 +154,45 @@ pub fn respond(
     }
 }
 
+impl Responding {
+    /// Submits the response to the link as soon as its first bytes are in memory. One that asked for its turn
+    /// before would give it back, and wait for another while a larger one has the link.
+    fn begin(&mut self, asked: Undecided, decided: Decided) {
+        let Some((file, offset, length)) = decided.content.unread() else {
+            self.started = Some(asked.begin(decided));
+            return;
+        };
+        let read = asked
+            .account
+            .read(file, offset, length, decided.content.bytes());
+        let decided = async move {
+            // An error shows up again when the response is sent. It then ends only that.
+            let _ = read.await;
+            decided
+        };
+        self.waiting = Some(Box::new(Waiting {
+            decided: Box::pin(decided),
+            asked,
+            reads: true,
+        }));
+    }
+}
+
 impl Future for Responding {
     type Output = io::Result<Started>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        if let Some(waits) = &mut self.deciding {
-            let decided = ready!(waits.0.as_mut().poll(context));
-            let asked = self.deciding.take().map(|waits| waits.1);
-            self.started = asked.map(|asked| asked.begin(decided));
+        while let Some(mut waiting) = self.waiting.take() {
+            let Poll::Ready(decided) = waiting.decided.as_mut().poll(context) else {
+                self.waiting = Some(waiting);
+                return Poll::Pending;
+            };
+            let Waiting { asked, reads, .. } = *waiting;
+            if reads {
+                self.started = Some(asked.begin(decided));
+            } else {
+                self.begin(asked, decided);
+            }
         }
         let started = self.started.as_mut();
         let started = started.expect("invariant: a future is not asked for after its end");

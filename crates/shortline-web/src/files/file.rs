@@ -138,7 +138,7 @@ impl OpenFile {
 
     /// The bytes of memory this takes or may come to take: twice its length if the kernel may have
     /// a copy. The value never changes, since the cache's sums rely on it.
-    pub(super) fn kept_bytes(&self) -> u64 {
+    pub fn kept_bytes(&self) -> u64 {
         let copies = 1 + u64::from(self.len >= KERNEL_COPY_BYTES_MIN as u64);
         if self.keep.is_some() {
             self.len * copies

@@ -185,17 +185,23 @@ pub fn to_client(
         }
         return headers;
     }
-    headers.remove(header::CONTENT_LENGTH);
-    if status != StatusCode::NO_CONTENT
-        && let Some(bytes) = body.size_hint().exact()
-    {
-        headers.insert(header::CONTENT_LENGTH, bytes.into());
+    match body.size_hint().exact() {
+        Some(bytes) if status != StatusCode::NO_CONTENT => {
+            headers.insert(header::CONTENT_LENGTH, bytes.into());
+        }
+        _ => {
+            headers.remove(header::CONTENT_LENGTH);
+        }
     }
     headers
 }
 
 /// Drops the fields for one connection.
 pub fn strip(headers: &mut HeaderMap) {
+    // Most heads have none, and to look through a few fields takes less than to look each of these up.
+    if !headers.keys().any(|name| HOP_BY_HOP.contains(name)) {
+        return;
+    }
     let named: Vec<HeaderName> = connection_options(headers)
         // A client that names these in `Connection` wants to change the request that the backend
         // sees.
@@ -272,6 +278,11 @@ pub fn drop_certificate(trailers: &mut HeaderMap) {
     drop_all(trailers, is_of_certificate);
 }
 
+/// Whether a field is either of the two.
+fn is_claim_or_of_certificate(name: &str, is_disguised: bool) -> bool {
+    is_claim(name, is_disguised) || is_of_certificate(name, is_disguised)
+}
+
 /// Whether this field says who the client is by its certificate.
 fn is_of_certificate(name: &str, _: bool) -> bool {
     CERTIFICATE_SUBJECT == name || CERTIFICATE_FINGERPRINT == name
@@ -291,13 +302,14 @@ fn drop_all(headers: &mut HeaderMap, is_dropped: fn(&str, bool) -> bool) {
 
 /// Says who the client is and what it asked for: in the place of what it says itself, or behind that if it is trusted.
 pub fn forward(headers: &mut HeaderMap, host: &HeaderValue, forwarding: &Forwarding<'_>) {
-    if !forwarding.trust {
-        drop_all(headers, is_claim);
-    }
-    drop_all(headers, is_of_certificate);
+    let is_dropped = match forwarding.trust {
+        true => is_of_certificate,
+        false => is_claim_or_of_certificate,
+    };
+    drop_all(headers, is_dropped);
     let protocol = if forwarding.secure { "https" } else { "http" };
-    let peer = forwarding.peer;
-    append(headers, X_FORWARDED_FOR, &peer.to_string());
+    let peer = address(forwarding.peer);
+    append(headers, X_FORWARDED_FOR, &peer);
     if let Some(identity) = forwarding.certificate {
         set(headers, CERTIFICATE_SUBJECT, &identity.subject);
         set(headers, CERTIFICATE_FINGERPRINT, &identity.fingerprint);
@@ -311,20 +323,36 @@ pub fn forward(headers: &mut HeaderMap, host: &HeaderValue, forwarding: &Forward
     if !headers.contains_key(X_FORWARDED_HOST) {
         headers.insert(X_FORWARDED_HOST, host.clone());
     }
-    let node = match peer {
-        IpAddr::V4(address) => format!("for={address}"),
-        IpAddr::V6(address) => format!("for=\"[{address}]\""),
+    let node = match forwarding.peer {
+        IpAddr::V4(_) => ["for=", &peer, ""],
+        IpAddr::V6(_) => ["for=\"[", &peer, "]\""],
     };
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~:[]".contains(byte);
     let host = match host.to_str() {
-        Ok(text) if text.as_bytes().iter().all(plain) => format!(";host=\"{text}\""),
-        _ => String::new(),
+        Ok(text) if text.as_bytes().iter().all(plain) => [";host=\"", text, "\""],
+        _ => ["", "", ""],
     };
-    append(
-        headers,
-        header::FORWARDED,
-        &format!("{node}{host};proto={protocol}"),
-    );
+    let element = [node, host, [";proto=", protocol, ""]].concat().concat();
+    append(headers, header::FORWARDED, &element);
+}
+
+/// An address as text. An IPv4 address digit by digit: to format it took a quarter of the instructions of [`to_backend`].
+fn address(address: IpAddr) -> String {
+    let IpAddr::V4(address) = address else {
+        return address.to_string();
+    };
+    let mut text = String::with_capacity("255.255.255.255".len());
+    for (place, octet) in address.octets().into_iter().enumerate() {
+        if place > 0 {
+            text.push('.');
+        }
+        for (least, value) in [(100, octet / 100), (10, octet / 10), (0, octet)] {
+            if octet >= least {
+                text.push(char::from(b'0' + value % 10));
+            }
+        }
+    }
+    text
 }
 
 /// Sets a field to a text that is printable.

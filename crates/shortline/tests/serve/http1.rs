@@ -197,3 +197,16 @@ fn http_1_0_closes_after_the_response() {
     ));
     assert_eq!((got.status, got.body.as_slice()), (200, &b"hello\n"[..]));
 }
+
+/// The default is hyper's own limit, which nobody tells it: if that changes, this notices.
+#[test]
+fn a_request_has_a_hundred_fields_at_most() {
+    let site = Site::new();
+    let server = Server::start(&site, &[]);
+    for (fields, status) in [(100, 200), (101, 431)] {
+        let others = "a: b\r\n".repeat(fields - 2);
+        let request = format!("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n{others}\r\n");
+        let got = parse(&exchange(server.address(), request));
+        assert_eq!(got.status, status, "{fields} fields");
+    }
+}

@@ -1,11 +1,14 @@
 //! The order in which responses leave, over real sockets. What is asserted is an order, never how
 //! long something took.
 
-use std::io::{Read, Write};
+use std::fs::File;
+use std::io::{IoSliceMut, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use rustix::io::{ReadWriteFlags, preadv2};
 use socket2::{Domain, Socket, Type};
 
 use crate::admin::status;
@@ -63,6 +66,26 @@ fn a_file_leaves_in_whole_grants_from_memory_and_from_disk() {
         let whole = response_bytes.div_ceil(QUANTUM_BYTES) as u64;
         assert_eq!(grants, Some(whole), "kept in memory up to {kept}");
     }
+}
+
+/// It asked for its turn first, gave that back to read the disk, and asked for another: a packet of a large one went before it.
+#[test]
+fn a_small_file_is_read_before_its_turn_is_asked_for() {
+    let site = Site::in_memory().with("small.txt", "small");
+    if !is_never_at_hand(&site.root().join("small.txt")) {
+        eprintln!("not tested: this kernel can tell what of tmpfs is in memory");
+        return;
+    }
+    let server = Server::start(&site, &["--uplink", "1gbit", "--uplink-loopback"]);
+    assert_eq!(get(server.address(), "/small.txt").body, b"small");
+    assert_eq!(status(&server)["link"]["grants_total"].as_u64(), Some(1));
+}
+
+/// Whether the kernel says of each read that it may have to wait.
+fn is_never_at_hand(path: &Path) -> bool {
+    let (file, mut byte) = (File::open(path).unwrap(), [0]);
+    let buffers = &mut [IoSliceMut::new(&mut byte)];
+    preadv2(&file, buffers, 0, ReadWriteFlags::NOWAIT).is_err()
 }
 
 /// One address asks for a large file in pipelined ranges of 1 KB, each the smallest of all. Under `srpt`

@@ -22,7 +22,16 @@ pub struct Site(TempDir);
 impl Site {
     /// Some files of known content: see [`Site::with`].
     pub fn new() -> Self {
-        let site = Self(tempfile::tempdir().unwrap());
+        Self::of(tempfile::tempdir())
+    }
+
+    /// The same on tmpfs. Some kernels say of each read there that it may have to wait.
+    pub fn in_memory() -> Self {
+        Self::of(tempfile::tempdir_in("/dev/shm"))
+    }
+
+    fn of(folder: std::io::Result<TempDir>) -> Self {
+        let site = Self(folder.unwrap());
         std::fs::create_dir(site.root()).unwrap();
         site.with("index.html", "<p>index\n")
             .with("hello.txt", "hello\n")

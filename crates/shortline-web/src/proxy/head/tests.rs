@@ -1,6 +1,8 @@
 //! What a backend gets of a request, and a client of a response.
 
 #![allow(clippy::unwrap_used)]
+use proptest::prelude::*;
+
 use super::*;
 
 fn parts(uri: &str, fields: &[(&'static str, &str)]) -> Parts {
@@ -213,4 +215,11 @@ fn a_response_tells_its_own_length() {
     let length = fields(&[(header::CONTENT_LENGTH, "9")]);
     let told = to_client(length, &none, &Method::HEAD, StatusCode::OK);
     assert_eq!(told[header::CONTENT_LENGTH], "9");
+}
+
+proptest! {
+    #[test]
+    fn an_address_is_written_as_it_is_read(address: IpAddr) {
+        prop_assert_eq!(super::address(address), address.to_string());
+    }
 }

@@ -33,11 +33,13 @@ fn file(names: &[&str]) -> String {
     format!("{head}{sites}")
 }
 
-/// What is told of a certificate.
+/// What is told of a certificate. A server that has just begun answers before it knows of them.
 fn told(server: &Server, name: &str) -> Value {
-    let all = status(server)["certificates"]["all"].clone();
-    let all = all.as_array().unwrap();
-    all.iter().find(|one| one["name"] == name).unwrap().clone()
+    wait_for("the certificate in the status", || {
+        let status = status(server);
+        let all = status["certificates"]["all"].as_array()?;
+        all.iter().find(|one| one["name"] == name).cloned()
+    })
 }
 
 #[test]

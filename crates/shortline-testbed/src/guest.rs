@@ -10,6 +10,7 @@
 //! `console.log` (everything that the guest printed).
 
 pub mod kernel;
+mod processor;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -23,8 +24,9 @@ use crate::place::Place;
 use crate::process::{Log, Process};
 use crate::testbed::Testbed;
 use crate::{TestbedError, command};
-use kernel::Kernel;
 pub use kernel::Time;
+use kernel::{Kernel, cache_folder};
+use processor::Processor;
 
 /// The guest's memory, enough for the site, a server and the generator.
 const MEMORY: &str = "mem=2G";
@@ -32,6 +34,8 @@ const MEMORY: &str = "mem=2G";
 const GUEST_MAX: Duration = Duration::from_secs(4 * 3600);
 /// How often the guest's output is passed on.
 const CONSOLE_EVERY: Duration = Duration::from_millis(200);
+/// What the guest's kernel prints where a process of it has more pieces of memory than the host allows.
+const NO_MAPPINGS: &str = "vm.max_map_count has been reached";
 /// The mark that `init.sh` puts before the command's lines.
 const MARK: &str = "lab: ";
 
@@ -45,13 +49,20 @@ pub fn run(testbed: &Testbed, time: Time, words: &[String]) -> Result<(), Testbe
     let folder = testbed.scratch().join("guest");
     prepare(&folder, words)?;
     let console = folder.join("console.log");
-    let guest = Process::start(
-        testbed,
-        &Place::Here,
-        &kernel.program,
-        &arguments(&kernel, &folder),
-        &Log::File(console.clone()),
-    )?;
+    let arguments = arguments(&kernel, &folder);
+    let log = Log::File(console.clone());
+    let start = || Process::start(testbed, &Place::Here, &kernel.program, &arguments, &log);
+    let processor = processor()?;
+    let guest = match &processor {
+        Some(processor) => {
+            let failed = |error: std::io::Error| TestbedError::Command {
+                command: kernel.program.display().to_string(),
+                problem: error.to_string(),
+            };
+            processor.start(start).map_err(failed)??
+        }
+        None => start()?,
+    };
     let ended = AtomicBool::new(false);
     let waited = std::thread::scope(|scope| {
         scope.spawn(|| forward_lines(&console, &ended));
@@ -63,6 +74,14 @@ pub fn run(testbed: &Testbed, time: Time, words: &[String]) -> Result<(), Testbe
     fs::copy(&console, &kept).map_err(TestbedError::file(&kept))?;
     waited?;
     judge(&folder, &kept)
+}
+
+/// A processor for the guest, if one is free.
+fn processor() -> Result<Option<Processor>, TestbedError> {
+    let locks = cache_folder()?;
+    fs::create_dir_all(&locks)
+        .and_then(|()| Processor::take(&locks))
+        .map_err(TestbedError::file(&locks))
 }
 
 /// The folder that host and guest share.
@@ -131,6 +150,15 @@ fn judge(folder: &Path, console: &Path) -> Result<(), TestbedError> {
         "0" => Ok(()),
         // Void runs are kept, and the report says that they are void.
         void if void.parse() == Ok(VOID_EXIT_CODE) => Ok(()),
+        _ if fs::read_to_string(console).is_ok_and(|text| text.contains(NO_MAPPINGS)) => {
+            Err(TestbedError::Guest {
+                problem: "needs more mappings of memory than this machine allows: `sysctl -w \
+                          vm.max_map_count=2000000`"
+                    .into(),
+                console: console.into(),
+                last_words: last_words(console),
+            })
+        }
         "" => Err(TestbedError::Guest {
             problem: "ended without a result".into(),
             console: console.into(),
@@ -190,6 +218,16 @@ mod tests {
         assert!(error.contains("status 1"), "{error}");
         fs::write(folder.path().join("status"), "0\n").unwrap();
         judge(folder.path(), &console).unwrap();
+    }
+
+    #[test]
+    fn too_few_mappings_are_told_with_what_raises_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let console = folder.path().join("console.log");
+        fs::write(&console, format!("UML: {NO_MAPPINGS}.\nlab: killed\n")).unwrap();
+        fs::write(folder.path().join("status"), "1\n").unwrap();
+        let error = judge(folder.path(), &console).unwrap_err().to_string();
+        assert!(error.contains("sysctl -w vm.max_map_count"), "{error}");
     }
 
     #[test]

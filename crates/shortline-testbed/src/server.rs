@@ -107,7 +107,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// Starts `server` and waits until it listens.
+    /// Starts `server` and waits until it listens, at its admin address, too.
     ///
     /// # Errors
     /// If it is not installed, ends at once, or does not listen within 10 s.
@@ -122,6 +122,10 @@ impl Running {
         let process = Process::start(testbed, &setup.place, &program, &arguments, &log)?;
         let mut running = Self { server, process };
         running.wait_until_listening(setup.port)?;
+        // Ours opens it after the others, on a busy machine a while after.
+        if let (Server::Ours(_), Some(port)) = (server, setup.admin_port) {
+            running.wait_until_listening(port)?;
+        }
         Ok(running)
     }
 

@@ -48,8 +48,8 @@ macro_rules! files {
 #[rustfmt::skip]
 pub const FILES: &[File] = files! {
     "own":
-        "demo" "demo-nginx" "w1" "w1-k5" "w1-tls" "w1-h2" "w1-h2-shared" "w1-h2-tls" "w1-100mbit" "w1-1gbit" "w1-slots" "w1-through"
-        "aging" "generators" "adversary" "adversary-tls" "adversary-route" "throughput"
+        "demo" "demo-nginx" "w1" "w1-k5" "w1-tls" "w1-h2" "w1-h2-shared" "w1-h2-tls" "w1-100mbit" "w1-1gbit" "w1-10gbit"
+        "w1-slots" "w1-through" "aging" "generators" "adversary" "adversary-tls" "adversary-route" "throughput"
         "versus" "memory" "gate-pool" "gate-http";
     "auto":
         "auto-steps" "auto-cross" "auto-cross10" "auto-two" "auto-w1" "auto-w1-100mbit"

@@ -4,10 +4,14 @@
 use std::process::Command;
 
 /// What is typed, and what the answer must contain.
-const MISTAKES: [(&[&str], &[&str]); 3] = [
+const MISTAKES: [(&[&str], &[&str]); 4] = [
     (&["demo"], &["'demo'", "shortline lab run demo"]),
     (&["run", "nothing"], &["`nothing`", "shortline lab list"]),
     (&["run"], &["<EXPERIMENT>", "shortline lab list"]),
+    (
+        &["run", "auto-hop", "--servers", "auto,nginx-fq"],
+        &["`auto-hop` cannot run `nginx-fq`", "one hop away"],
+    ),
 ];
 
 #[test]

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use shortline_sched::Policy;
+use shortline_testbed::bed::setup::Bottleneck;
 use shortline_testbed::server::{OursMode, Server};
 
 use crate::LabError;
@@ -135,7 +136,21 @@ impl Design {
                 allowed: format!("ours by policy: {}", policies.join(", ")),
             });
         }
+        if self.is_narrow_behind() && matches!(server, Server::NginxBehind(_)) {
+            return Err(LabError::ServerNotInExperiment {
+                experiment: experiment.into(),
+                server: server.to_string(),
+                allowed: "no queue of today: the link is narrow one hop away, where a FIFO is"
+                    .into(),
+            });
+        }
         Ok(())
+    }
+
+    fn is_narrow_behind(&self) -> bool {
+        let is_behind =
+            |point: &Point| matches!(point.setup.environment.bottleneck, Bottleneck::Hop { .. });
+        self.points.iter().any(is_behind)
     }
 
     fn on_loopback(&self) -> bool {

@@ -206,26 +206,32 @@ impl Drop for Process {
     }
 }
 
-/// Raises this process's limit of open files to the hard limit.
+/// Raises this process's limit of open files to the hard limit, and that one to `needed` if it is below.
 ///
 /// # Errors
-/// If the hard limit is below `needed`.
+/// If the hard limit is below `needed`, and this process may not raise it.
 pub fn raise_open_files(needed: u64) -> Result<(), TestbedError> {
     let limit = getrlimit(Resource::Nofile);
     let too_few = |problem: String| TestbedError::Command {
         command: "ulimit -n".into(),
         problem,
     };
-    if limit.maximum.is_some_and(|maximum| maximum < needed) {
-        return Err(too_few(format!(
-            "the hard limit is below {needed} open files: raise it"
-        )));
-    }
+    // Root may raise the hard limit, too.
     let raised = Rlimit {
-        current: limit.maximum.or(Some(needed)),
-        ..limit
+        current: limit
+            .maximum
+            .map(|maximum| maximum.max(needed))
+            .or(Some(needed)),
+        maximum: limit.maximum.map(|maximum| maximum.max(needed)),
     };
-    setrlimit(Resource::Nofile, raised).map_err(|error| too_few(error.to_string()))
+    let is_below = limit.maximum.is_some_and(|maximum| maximum < needed);
+    setrlimit(Resource::Nofile, raised).map_err(|error| {
+        too_few(if is_below {
+            format!("the hard limit is below {needed} open files: raise it")
+        } else {
+            error.to_string()
+        })
+    })
 }
 
 fn still_there(processes: &[(i32, u64)]) -> Vec<i32> {

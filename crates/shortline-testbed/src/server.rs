@@ -23,7 +23,7 @@ pub use source::Source;
 
 /// How long a server may take to listen.
 const START_MAX: Duration = Duration::from_secs(10);
-/// Connections that a server is set up for. An overload of W1 has a few thousand.
+/// Connections that a server is set up for, unless its setup says more. An overload of W1 has a few thousand.
 const CONNECTIONS: u64 = 16_000;
 
 /// The protocol that the server must speak.
@@ -75,6 +75,8 @@ pub struct ServerSetup {
     pub workers: Option<u32>,
     /// The number of writers (paper 001's server only).
     pub writers: Option<u32>,
+    /// Connections at once, at most.
+    pub connections_max: u64,
     /// Where it has its responses from. Others than ours have files, or a backend.
     pub source: Source,
 }
@@ -93,6 +95,7 @@ impl ServerSetup {
             admin_port: None,
             workers: None,
             writers: None,
+            connections_max: CONNECTIONS,
             source: Source::Files,
         }
     }
@@ -251,8 +254,11 @@ fn our_arguments(testbed: &Testbed, mode: OursMode, setup: &ServerSetup) -> Vec<
         add("--aging", aging.to_string());
     }
     // All clients of a bed have one address.
-    add("--connections-max", CONNECTIONS.to_string());
-    add("--connections-per-address-max", CONNECTIONS.to_string());
+    add("--connections-max", setup.connections_max.to_string());
+    add(
+        "--connections-per-address-max",
+        setup.connections_max.to_string(),
+    );
     if setup.speech.tls {
         add(
             "--tls-cert",

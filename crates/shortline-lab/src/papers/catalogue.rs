@@ -50,7 +50,7 @@ pub const FILES: &[File] = files! {
     "own":
         "demo" "demo-nginx" "w1" "w1-k5" "w1-tls" "w1-h2" "w1-h2-shared" "w1-h2-tls" "w1-100mbit" "w1-1gbit" "w1-10gbit"
         "w1-slots" "w1-through" "aging" "generators" "adversary" "adversary-tls" "adversary-route" "throughput"
-        "versus" "memory" "gate-pool" "gate-http";
+        "versus" "memory" "memory-100k" "gate-pool" "gate-http";
     "auto":
         "auto-steps" "auto-cross" "auto-cross10" "auto-two" "auto-w1" "auto-w1-100mbit"
         "auto-hop" "auto-hop-100mbit" "auto-w1-bbr" "auto-hop-bbr" "auto-wan";

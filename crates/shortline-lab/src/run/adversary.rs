@@ -310,17 +310,10 @@ impl Case<'_> {
 
     fn server_setup(&self, bed: &NativeBed) -> ServerSetup {
         ServerSetup {
-            place: bed.server_place(),
             address: SERVER_ADDRESS.into(),
-            port: PORT,
-            root: self.root.into(),
             rate: Some(self.point.rate),
             speech: self.point.setup.speech,
-            uplink_loopback: false,
-            admin_port: None,
-            workers: None,
-            writers: None,
-            source: Source::Files,
+            ..ServerSetup::new(bed.server_place(), PORT, self.root)
         }
     }
 

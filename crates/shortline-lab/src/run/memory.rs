@@ -1,4 +1,4 @@
-//! Resident memory of a server with 10,000 idle connections after one request on each: HTTP/1.1 in the
+//! Resident memory of a server with 10,000 idle connections (or as many as the study names) after one request on each: HTTP/1.1 in the
 //! clear, and HTTP/2 over TLS.
 //!
 //! The connections come from many loopback addresses (127.0.1.1 and so on), because a server may limit
@@ -26,8 +26,6 @@ use shortline_testbed::proc_fs;
 use shortline_testbed::process::raise_open_files;
 use shortline_testbed::server::{self, OursMode, Running, Server, ServerSetup, Speech};
 
-/// How many connections.
-const CONNECTIONS: u32 = 10_000;
 /// File descriptors that this process needs besides.
 const FILES_SPARE: u64 = 200;
 /// How long the connections are idle before the memory is read. By then the server has parked them.
@@ -62,7 +60,8 @@ impl Study for Memory {
         if servers.is_empty() {
             servers = vec![Server::Ours(OursMode::Auto(Policy::Srpt)), Server::Nginx];
         }
-        Ok(Box::new(move |testbed| run(testbed, &servers)))
+        let connections = self.connections;
+        Ok(Box::new(move |testbed| run(testbed, &servers, connections)))
     }
 
     fn has_results(&self, folder: &Path) -> Result<bool, LabError> {
@@ -82,8 +81,9 @@ impl Study for Memory {
 ///
 /// # Errors
 /// If there are too few file descriptors, or a server or connection fails.
-fn run(testbed: &Testbed, servers: &[Server]) -> Result<(), LabError> {
-    raise_open_files(u64::from(CONNECTIONS) + FILES_SPARE)?;
+fn run(testbed: &Testbed, servers: &[Server], connections: u32) -> Result<(), LabError> {
+    // Nine of ten of nginx's are for connections, and any server keeps some for itself.
+    raise_open_files(u64::from(connections) * 5 / 4 + FILES_SPARE)?;
     server::make_certificate(testbed, "127.0.0.1")?;
     let root = testbed.scratch().join("site");
     fs::create_dir_all(&root).map_err(LabError::file(&root))?;
@@ -109,8 +109,15 @@ fn run(testbed: &Testbed, servers: &[Server]) -> Result<(), LabError> {
                 },
             ),
         ] {
-            tracing::info!("memory: {server}, {protocol}, {CONNECTIONS} connections");
-            all.push(measure(testbed, *server, protocol, speech, &root)?);
+            tracing::info!("memory: {server}, {protocol}, {connections} connections");
+            all.push(measure(
+                testbed,
+                *server,
+                protocol,
+                speech,
+                &root,
+                connections,
+            )?);
             write_json(&testbed.out().join(RESULTS), &all)?;
         }
     }
@@ -123,10 +130,15 @@ fn measure(
     protocol: &str,
     speech: Speech,
     root: &Path,
+    connections: u32,
 ) -> Result<Measured, LabError> {
+    let usual = ServerSetup::new(Place::Here, free_port()?, root);
     let setup = ServerSetup {
         speech,
-        ..ServerSetup::new(Place::Here, free_port()?, root)
+        connections_max: usual
+            .connections_max
+            .max(u64::from(connections) + FILES_SPARE),
+        ..usual
     };
     let mut running = Running::start(testbed, server, &setup)?;
     let resident_begin_bytes = proc_fs::resident_bytes(running.pid());
@@ -134,7 +146,7 @@ fn measure(
         server: SocketAddr::from((Ipv4Addr::LOCALHOST, setup.port)),
         path: "/a.bin",
         body_bytes: BODY_BYTES,
-        connections: CONNECTIONS,
+        connections,
         certificate: speech.tls.then(|| server::certificate_file(testbed)),
     };
     let resident_bytes = idle_client::hold(&client, || {
@@ -146,7 +158,7 @@ fn measure(
     Ok(Measured {
         server: server.to_string(),
         protocol: protocol.into(),
-        connections: CONNECTIONS,
+        connections,
         resident_begin_bytes,
         resident_bytes,
         resident_end_bytes: proc_fs::resident_bytes(running.pid()),

@@ -7,7 +7,7 @@ use shortline_testbed::Testbed;
 use shortline_testbed::server::Server;
 
 use crate::LabError;
-use crate::study::design::{Experiment, Kind, Memory, SEEDS_MAX, Throughput};
+use crate::study::design::{Experiment, Kind, SEEDS_MAX, Throughput};
 use crate::study::figures::Figures;
 use crate::study::plan::Plan;
 use crate::study::point::SECONDS_MAX;
@@ -58,7 +58,7 @@ impl Kind {
             Self::Adversary(surface) => surface,
             Self::Throughput => &Throughput,
             Self::Versus(versus) => versus,
-            Self::Memory => &Memory,
+            Self::Memory(memory) => memory,
             Self::Bookstore(design) => design,
             Self::Application(design) => design,
         }

@@ -45,7 +45,7 @@ use shortline_testbed::bed::{BedConfig, Counters, NativeBed};
 use shortline_testbed::generator::{self, LoadSetup, Work};
 use shortline_testbed::instruments::status::admin_page;
 use shortline_testbed::instruments::{Instruments, sample};
-use shortline_testbed::server::{self, OursMode, Running, Server, ServerSetup, Source};
+use shortline_testbed::server::{self, OursMode, Running, Server, ServerSetup};
 use shortline_testbed::wan::report::WanReport;
 
 /// The FIFO before the uplink, as in the papers' FAIR.
@@ -280,17 +280,14 @@ impl Run<'_> {
             Meter::Admin(admin_port) => (Place::Here, "127.0.0.1", free_port()?, Some(*admin_port)),
         };
         Ok(ServerSetup {
-            place,
             address: address.into(),
-            port,
-            root: self.site.root.clone(),
             rate: Some(self.point.rate),
             speech: self.point.setup.speech,
             uplink_loopback: self.point.setup.loopback,
             admin_port,
             workers: self.point.setup.environment.system.workers,
             writers: self.point.setup.writers,
-            source: Source::Files,
+            ..ServerSetup::new(place, port, &self.site.root)
         })
     }
 }

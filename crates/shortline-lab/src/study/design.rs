@@ -37,7 +37,7 @@ pub enum Kind {
     /// The same beside other servers.
     Versus(Versus),
     /// Resident memory with idle connections.
-    Memory,
+    Memory(Memory),
     /// The bookstore before a database, with and without a gate between.
     Bookstore(ShopDesign),
     /// A gate before a web application, and others.
@@ -48,9 +48,23 @@ pub enum Kind {
 #[derive(Clone, Copy, Debug)]
 pub struct Throughput;
 
-/// Memory of idle connections. It has no options.
+/// The most idle connections: each takes two file descriptors and two sockets of the kernel.
+pub const IDLE_CONNECTIONS_MAX: u32 = 500_000;
+
+/// Memory of idle connections.
 #[derive(Clone, Copy, Debug)]
-pub struct Memory;
+pub struct Memory {
+    /// How many.
+    pub connections: u32,
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self {
+            connections: 10_000,
+        }
+    }
+}
 
 /// What an experiment over an uplink runs.
 #[derive(Clone, Debug)]

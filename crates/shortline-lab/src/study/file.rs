@@ -36,7 +36,7 @@ use self::keys::{KindName, StudyKeys};
 pub use self::names::Traces;
 use self::names::is_name;
 use crate::study::claim::Check;
-use crate::study::design::{Design, Experiment, Kind, SEEDS_MAX};
+use crate::study::design::{Design, Experiment, IDLE_CONNECTIONS_MAX, Kind, Memory, SEEDS_MAX};
 use crate::study::versus::{ROWS, Row, Versus};
 use shortline_testbed::server::Server;
 
@@ -132,7 +132,7 @@ pub fn parse(
             let kind = match keys.kind {
                 KindName::Throughput => Kind::Throughput,
                 KindName::Versus => Kind::Versus(versus(source, &keys)?),
-                KindName::Memory => Kind::Memory,
+                KindName::Memory => Kind::Memory(memory(source, &keys)?),
                 KindName::Application => Kind::Application(application::design(source, &keys)?),
                 _ => Kind::Adversary(surface.unwrap_or_default()),
             };
@@ -161,6 +161,20 @@ fn versus(source: Source<'_>, keys: &StudyKeys) -> Result<Versus, StudyError> {
     Ok(Versus {
         rows: rows.collect::<Result<_, _>>()?,
     })
+}
+
+/// How many connections are idle.
+fn memory(source: Source<'_>, keys: &StudyKeys) -> Result<Memory, StudyError> {
+    let Some(connections) = &keys.connections else {
+        return Ok(Memory::default());
+    };
+    match *connections.get_ref() {
+        connections @ 1..=IDLE_CONNECTIONS_MAX => Ok(Memory { connections }),
+        number => {
+            let want = format!("1 to {IDLE_CONNECTIONS_MAX}");
+            Err(source.wrong(connections, number, want))
+        }
+    }
 }
 
 fn servers(
@@ -215,6 +229,7 @@ impl StudyKeys {
             (KindName::Uplink, place(self.point.first())),
             (KindName::Adversary, place(self.surface.as_ref())),
             (KindName::Versus, place(self.rows.as_ref())),
+            (KindName::Memory, place(self.connections.as_ref())),
             (KindName::Bookstore, place(self.locking.as_ref())),
             (KindName::Bookstore, place(self.stage.first())),
             (KindName::Bookstore, place(self.step.first())),

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use rustix::process::{Resource, getrlimit};
 
-use super::{CONNECTIONS, Server, ServerSetup, Source, Speech, certificate, written};
+use super::{Server, ServerSetup, Source, Speech, certificate, written};
 use crate::place::Place;
 use crate::testbed::Testbed;
 use crate::{TestbedError, command};
@@ -127,7 +127,7 @@ fn haproxy_configuration(
     let tls = pem.map(|pem| format!(" ssl crt {pem} alpn {alpn}"));
     let threads = workers(setup).map(|workers| format!("    nbthread {workers}"));
     // One towards each client and one towards the backend, and some to listen.
-    let connections = CONNECTIONS.min(open_files_max() / 3);
+    let connections = setup.connections_max.min(open_files_max() / 3);
     fill_in(
         include_str!("../../peers/haproxy.cfg"),
         scratch,
@@ -156,7 +156,7 @@ fn envoy_configuration(scratch: &str, setup: &ServerSetup, backend: &str) -> Str
             ("@TLS@", tls),
             ("@BACKEND_HOST@", host),
             ("@BACKEND_PORT@", port),
-            ("@CONNECTIONS@", &CONNECTIONS.to_string()),
+            ("@CONNECTIONS@", &setup.connections_max.to_string()),
         ],
     )
 }
@@ -201,7 +201,7 @@ fn h2o_configuration(scratch: &str, setup: &ServerSetup) -> String {
             ("@WAY@", way),
             ("@WORKERS@", &workers.to_string()),
             ("@BACKEND@", backend),
-            ("@CONNECTIONS@", &CONNECTIONS.to_string()),
+            ("@CONNECTIONS@", &setup.connections_max.to_string()),
         ],
     )
 }
@@ -240,7 +240,10 @@ fn nginx_configuration(scratch: &str, setup: &ServerSetup) -> String {
             ("@NOFILE@", &open_files_max().to_string()),
             (
                 "@CONNECTIONS@",
-                &CONNECTIONS.min(open_files_max() * 9 / 10).to_string(),
+                &setup
+                    .connections_max
+                    .min(open_files_max() * 9 / 10)
+                    .to_string(),
             ),
         ],
     )

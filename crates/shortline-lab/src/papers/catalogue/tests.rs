@@ -20,7 +20,7 @@ fn designs() -> Vec<(&'static str, &'static Design)> {
         Kind::Adversary(_)
         | Kind::Throughput
         | Kind::Versus(_)
-        | Kind::Memory
+        | Kind::Memory(_)
         | Kind::Bookstore(_)
         | Kind::Application(_) => None,
     };

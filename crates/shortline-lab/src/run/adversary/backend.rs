@@ -5,7 +5,7 @@ use std::path::Path;
 
 use shortline_testbed::Testbed;
 use shortline_testbed::bed::NativeBed;
-use shortline_testbed::server::{OursMode, Running, Server, ServerSetup, Source};
+use shortline_testbed::server::{OursMode, Running, Server, ServerSetup};
 
 use crate::LabError;
 use crate::study::adversary::Surface;
@@ -28,17 +28,9 @@ pub fn start(
     }
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, BACKEND_PORT));
     let setup = ServerSetup {
-        place: bed.server_place(),
         address: address.ip().to_string(),
-        port: address.port(),
-        root: root.into(),
-        rate: None,
         speech: surface.speech(),
-        uplink_loopback: false,
-        admin_port: None,
-        workers: None,
-        writers: None,
-        source: Source::Files,
+        ..ServerSetup::new(bed.server_place(), address.port(), root)
     };
     let running = Running::start(testbed, Server::Ours(OursMode::Off), &setup)?;
     Ok(Some((running, address)))

@@ -41,6 +41,8 @@ pub struct StudyKeys {
     pub statements: Option<Spanned<Statements>>,
     /// The rows of a comparison. By default all.
     pub rows: Option<Spanned<Vec<Spanned<String>>>>,
+    /// How many connections are idle. By default 10,000.
+    pub connections: Option<Spanned<u32>>,
     /// What is before a web application, in turn.
     pub doors: Option<Spanned<Vec<Text<HttpDoor>>>>,
     /// The web application.

@@ -388,3 +388,21 @@ proptest! {
         prop_assert!(error.is_none_or(|error| error.starts_with("mine.toml:")));
     }
 }
+
+#[test]
+fn a_study_of_memory_has_as_many_idle_connections_as_it_says() {
+    let connections = |text: &str| match parsed(text).unwrap().kind {
+        Kind::Memory(memory) => memory.connections,
+        other => panic!("{other:?}"),
+    };
+    let study = "kind = \"memory\"\n";
+    assert_eq!(connections(study), 10_000);
+    assert_eq!(
+        connections(&format!("{study}connections = 100_000\n")),
+        100_000
+    );
+    let none = format!("{study}connections = 0\n");
+    assert_refused(&none, "2: connections: 0", "1 to 500000");
+    let elsewhere = format!("connections = 5\n{GOOD}");
+    assert_refused(&elsewhere, "1: connections", "of kind memory");
+}

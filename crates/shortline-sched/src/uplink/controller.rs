@@ -12,8 +12,17 @@ use super::yielding::{After, Yielding};
 
 /// An estimate of at least this confidence can be relied on.
 const CONFIDENT: f64 = 0.7;
-/// The delay is smoothed over this time.
+/// The delay is smoothed over this time at least, and at most; see [`Delay`].
 const SMOOTHING_NS: f64 = 20e6;
+const SMOOTHING_NS_MAX: f64 = 500e6;
+/// Where it varies by so much by itself, over twice that.
+const VARIES_NS: f64 = 2e6;
+/// How it varies is averaged over this time.
+const VARIES_OVER_NS: f64 = 1e9;
+/// What varies by itself is on average longer than its smallest by so many times what it bends.
+const ABOVE_GROUND: f64 = 2.0;
+/// It bends by so much where nothing varies by itself: packets and our own grants.
+const BENDS_NS: f64 = 1e6;
 /// What the sampling itself adds to a round trip before a change shows.
 const SAMPLING_NS: u64 = 20_000_000;
 /// A known delay is valid for this long.
@@ -29,7 +38,7 @@ pub struct Controller {
     config: UplinkConfig,
     last_ns: Option<u64>,
     meter: Meter,
-    delay_ns: Option<f64>,
+    delay: Option<Delay>,
     delay_age_ns: u64,
     rtt_ns: f64,
     unseen_ns: u64,
@@ -41,6 +50,18 @@ pub struct Controller {
     /// `None`: nothing is held back.
     rate_bps: Option<f64>,
     decision: Decision,
+}
+
+/// The queueing delay that all paths share. A queue grows and shrinks evenly: what bends between three observations is the
+/// paths' own (radio, losses). It looks like a queue that comes and goes whatever is sent, so where there is much of it the
+/// delay is smoothed over longer, and is counted from above the smallest that was seen.
+#[derive(Clone, Copy, Debug)]
+struct Delay {
+    smooth_ns: f64,
+    /// How much it bends, on average.
+    varies_ns: f64,
+    /// The last observation, and the one before.
+    last_ns: [f64; 2],
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -63,7 +84,7 @@ impl Controller {
         Self {
             last_ns: None,
             meter: Meter::default(),
-            delay_ns: None,
+            delay: None,
             delay_age_ns: 0,
             rtt_ns: config.rtt_ns_assumed as f64,
             unseen_ns: 0,
@@ -97,7 +118,7 @@ impl Controller {
 
     /// The queueing delay that all paths share, smoothed, in nanoseconds.
     pub fn delay_ns(&self) -> Option<u64> {
-        self.delay_ns.map(|delay_ns| delay_ns as u64)
+        self.delay.map(|delay| delay.ns() as u64)
     }
 
     /// The time since the previous observation; `None` where the two do not belong together.
@@ -130,7 +151,7 @@ impl Controller {
     /// a short pause so does what is under way, because a busy machine has many of them.
     fn forget_the_moment(&mut self) {
         self.meter.clear();
-        self.delay_ns = None;
+        self.delay = None;
         self.unseen_ns = 0;
         self.free = Free::new();
     }
@@ -145,14 +166,14 @@ impl Controller {
             sent_bytes: observation.sent_wire_bytes,
             delivered_bytes: observation.delivered_wire_bytes,
             lost_bytes: observation.lost_wire_bytes,
-            delay_ns: self.delay_ns.map(|delay_ns| delay_ns as u64),
+            delay_ns: self.delay_ns(),
             backlogged: observation.limited_by != Limit::Application,
         });
     }
 
     /// A round trip without the queue.
     fn flight_ns(&self) -> u64 {
-        (self.rtt_ns - self.delay_ns.unwrap_or(0.0)).max(0.0) as u64
+        (self.rtt_ns - self.delay.map_or(0.0, |delay| delay.ns())).max(0.0) as u64
     }
 
     fn take_in_delay(&mut self, observation: &Observation, span_ns: u64) {
@@ -162,7 +183,7 @@ impl Controller {
         let Some(shared_ns) = seen else {
             self.delay_age_ns += span_ns;
             if self.delay_age_ns > DELAY_AGE_NS_MAX {
-                self.delay_ns = None;
+                self.delay = None;
             }
             if observation.sent_wire_bytes > 0 {
                 self.unseen_ns += span_ns;
@@ -172,11 +193,10 @@ impl Controller {
         self.delay_age_ns = 0;
         self.unseen_ns = 0;
         let delay_ns = self.local.beyond_ns(shared_ns, observation.local) as f64;
-        let weight = span_ns as f64 / (span_ns as f64 + SMOOTHING_NS);
-        self.delay_ns = Some(match self.delay_ns {
-            Some(before_ns) => before_ns + weight * (delay_ns - before_ns),
-            None => delay_ns,
-        });
+        match &mut self.delay {
+            Some(delay) => delay.take_in(delay_ns, span_ns as f64),
+            none => *none = Some(Delay::new(delay_ns)),
+        }
     }
 
     /// Runs the present state. While no delay is known, everything stays as it is.
@@ -351,6 +371,33 @@ fn give_way(sight: &Sight<'_>, mut yielding: Yielding, estimate: Option<Estimate
             Some(estimate.bps),
         ),
         After::Restart => (Mode::Free, None, None),
+    }
+}
+
+impl Delay {
+    fn new(delay_ns: f64) -> Self {
+        Self {
+            smooth_ns: delay_ns,
+            varies_ns: 0.0,
+            last_ns: [delay_ns; 2],
+        }
+    }
+
+    /// The queue's part of it.
+    fn ns(&self) -> f64 {
+        let by_itself_ns = ABOVE_GROUND * (self.varies_ns - BENDS_NS).max(0.0);
+        (self.smooth_ns - by_itself_ns).max(0.0)
+    }
+
+    /// Takes in an observation, `span_ns` after the one before.
+    fn take_in(&mut self, delay_ns: f64, span_ns: f64) {
+        let [last_ns, before_ns] = self.last_ns;
+        let bend_ns = (delay_ns - 2.0 * last_ns + before_ns).abs() / 2.0;
+        self.last_ns = [delay_ns, last_ns];
+        self.varies_ns += span_ns / (span_ns + VARIES_OVER_NS) * (bend_ns - self.varies_ns);
+        let longer = 1.0 + (self.varies_ns / VARIES_NS).powi(2);
+        let smoothing_ns = (SMOOTHING_NS * longer).min(SMOOTHING_NS_MAX);
+        self.smooth_ns += span_ns / (span_ns + smoothing_ns) * (delay_ns - self.smooth_ns);
     }
 }
 

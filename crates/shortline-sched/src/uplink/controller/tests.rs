@@ -79,6 +79,38 @@ fn a_queue_that_stands_whatever_we_send_is_left_to_the_others() {
     assert_eq!(decision.state, State::Yielding);
 }
 
+/// Round trips that vary by themselves, as those of radio do, look like a queue that comes and goes whatever is sent.
+#[test]
+fn round_trips_that_vary_by_themselves_do_not_throttle_us() {
+    let demand_bps = 10_000_000;
+    for delay_ms_max in [20, 60, 100] {
+        let mut controller = Controller::new(UplinkConfig::default());
+        let (mut random, mut sent_bytes) = (1_u64, 0);
+        let observations = 60 * 100;
+        for k in 0..observations {
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            let paced_bps = controller.decision().pacing_rate_bps.unwrap_or(u64::MAX);
+            let bytes = paced_bps.min(demand_bps) / 800;
+            sent_bytes += bytes;
+            controller.observe(&Observation {
+                sent_wire_bytes: bytes,
+                delivered_wire_bytes: bytes,
+                shared_delay_ns: Some((random >> 33) % (delay_ms_max * MS)),
+                rtt_ns: Some(200 * MS),
+                limited_by: Limit::Pacing,
+                ..quiet(k * 10 * MS)
+            });
+        }
+        let share = sent_bytes as f64 / (observations * demand_bps / 800) as f64;
+        assert!(
+            share > 0.8,
+            "up to {delay_ms_max} ms: {share:.2} of what was asked for"
+        );
+    }
+}
+
 /// A busy machine does not let the link look for 60 ms now and then.
 #[test]
 fn pauses_keep_nobody_from_yielding_nor_from_trying_again() {

@@ -36,8 +36,20 @@ pub struct TcpInfo {
     pub request_age_ms: u32,
     /// Congestion window, in segments.
     pub cwnd_segments: u32,
+    /// Segments that are on their way, as the kernel counts them: sent, not acknowledged and not thought lost.
+    pub flight_segments: u32,
+    /// Bytes in the socket that were never sent.
+    pub unsent_bytes: u32,
     /// The recent delivery rate, in bytes per second; 0 before the first.
     pub delivered_bytes_per_s: u64,
+}
+
+impl TcpInfo {
+    /// Bytes in the socket that wait for the client to acknowledge others, as the congestion window is full.
+    pub fn held_back_bytes(&self) -> u32 {
+        let is_full = self.flight_segments >= self.cwnd_segments;
+        if is_full { self.unsent_bytes } else { 0 }
+    }
 }
 
 /// Bytes written to the socket that the peer has not acknowledged, sent or not.
@@ -80,6 +92,10 @@ pub fn tcp_info(socket: impl AsFd) -> io::Result<TcpInfo> {
         ack_age_ms: u32_at(&info, 56),
         request_age_ms: u32_at(&info, 52),
         cwnd_segments: u32_at(&info, 80),
+        // As tcp_packets_in_flight: what is out, without what arrived or was lost, with what was sent again.
+        flight_segments: (u32_at(&info, 24) + u32_at(&info, 36))
+            .saturating_sub(u32_at(&info, 28) + u32_at(&info, 32)),
+        unsent_bytes: u32_at(&info, 144),
         delivered_bytes_per_s: u64_at(&info, 160),
         sent_bytes: u64_at(&info, 200),
         resent_bytes: u64_at(&info, 208),

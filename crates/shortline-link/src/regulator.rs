@@ -218,6 +218,13 @@ impl Regulator {
         }
     }
 
+    /// So many wire bytes of what was written stay in the socket, as the congestion window is full.
+    pub fn held_back(&mut self, wire_bytes: u32) {
+        if let Self::Paced(pacer) = self {
+            pacer.held_back(wire_bytes);
+        }
+    }
+
     /// The client has sent another request on a connection, and what takes its oldest `slots_arrived` slots has arrived.
     pub fn asked_again(
         &mut self,

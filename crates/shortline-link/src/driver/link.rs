@@ -371,9 +371,19 @@ impl Link {
         self.paces.load(Ordering::Acquire)
     }
 
-    pub(crate) fn drained(&self, id: ConnectionId) {
+    /// What was charged to the connection is in its socket, which holds so many payload bytes more back than before.
+    pub(crate) fn drained(&self, id: ConnectionId, held_back_bytes: u32) {
+        // Where no device is read, what the socket has sent says it, too.
+        let held_back_bytes = if held_back_bytes > 0 && self.reads_device() {
+            held_back_bytes
+        } else {
+            0
+        };
         let now_ns = now_ns();
-        self.with_queue(now_ns, |queue| queue.drained(id, now_ns));
+        self.with_queue(now_ns, |queue| {
+            queue.drained(id, now_ns);
+            queue.held_back(id, held_back_bytes);
+        });
     }
 
     pub(crate) fn blocked(&self, id: ConnectionId) {
@@ -453,9 +463,13 @@ impl Link {
         }
     }
 
+    fn reads_device(&self) -> bool {
+        matches!(*self.device.lock(), DeviceState::Known { .. })
+    }
+
     /// Where no device is read, the socket's own count corrects what was charged for it.
     pub(crate) fn correct_by_socket(&self, id: ConnectionId, socket: &Socket) {
-        if !self.counts_segments() || matches!(*self.device.lock(), DeviceState::Known { .. }) {
+        if !self.counts_segments() || self.reads_device() {
             return;
         }
         if let Ok(sent_bytes) = socket.wire_bytes_sent() {

@@ -43,6 +43,8 @@ mod tests {
         ack_age_ms: 0,
         request_age_ms: 0,
         cwnd_segments: 10,
+        flight_segments: 0,
+        unsent_bytes: 0,
         delivered_bytes_per_s: 50_000,
         resent_bytes: 0,
         acked_bytes: 0,

@@ -81,6 +81,11 @@ impl Socket {
         self.half.unacknowledged_bytes().unwrap_or(0)
     }
 
+    /// Bytes that it keeps until the peer has acknowledged others: one system call. 0 where the socket is gone.
+    pub fn held_back_bytes(&self) -> u32 {
+        self.half.info().map_or(0, |info| info.held_back_bytes())
+    }
+
     /// What the connection has put on the wire so far, by its own count.
     pub fn wire_bytes_sent(&self) -> io::Result<u64> {
         let sent = self.half.sent()?;

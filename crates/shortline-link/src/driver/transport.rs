@@ -5,7 +5,7 @@ use std::io;
 use std::net::IpAddr;
 use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use shortline_base::socket::SendHalf;
 use shortline_sched::Client;
@@ -23,6 +23,8 @@ pub struct Transport {
     marks: Arc<Marks>,
     /// The socket took no more when it was last tried.
     full: AtomicBool,
+    /// What it held back when it was last asked, in payload bytes.
+    held_back_bytes: AtomicU32,
 }
 
 /// A connection that may carry jobs of a link. Clones are the same connection.
@@ -50,6 +52,7 @@ impl Link {
             id,
             marks,
             full: AtomicBool::new(false),
+            held_back_bytes: AtomicU32::new(0),
         }))
     }
 }
@@ -108,8 +111,19 @@ impl Transport {
         };
         let has_to_be_told = self.marks.drain(self.link.listens());
         if has_to_be_told == Some(true) {
-            self.link.drained(id);
+            self.link.drained(id, self.held_back_more());
         }
+    }
+
+    /// How many payload bytes more than at the last look the socket holds back: one system call where grants follow a
+    /// rate.
+    fn held_back_more(&self) -> u32 {
+        if !self.link.counts_segments() {
+            return 0;
+        }
+        let held_back_bytes = self.socket.held_back_bytes();
+        let before = self.held_back_bytes.swap(held_back_bytes, Ordering::AcqRel);
+        held_back_bytes.saturating_sub(before)
     }
 
     /// The protocol has written all that it will of what was handed to it, unless the socket is

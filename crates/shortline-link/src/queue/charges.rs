@@ -31,6 +31,14 @@ impl Queue {
         self.charged_total += u64::from(refunded);
     }
 
+    /// So many payload bytes of what was just written stay in the socket, as the congestion window is full.
+    pub fn held_back(&mut self, id: ConnectionId, bytes: u32) {
+        if bytes > 0 {
+            let wire_bytes = self.connections.of(id).packets.wire_bytes(bytes);
+            self.regulator.held_back(wire_bytes);
+        }
+    }
+
     /// The connection is over. What of it was charged and is not in its socket never will be: a response
     /// that was handed over whole is no job any more, so nobody else gives that back.
     pub fn ended(&mut self, id: ConnectionId) {

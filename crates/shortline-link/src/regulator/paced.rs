@@ -143,6 +143,14 @@ impl Pacer {
         self.floor();
     }
 
+    /// Bytes charged and written that the socket keeps until its client has acknowledged others: the link is free for
+    /// others. Once they leave, the device has counted more than was written.
+    pub fn held_back(&mut self, wire_bytes: u32) {
+        self.written_since_reading -= f64::from(wire_bytes);
+        self.queue_bytes -= f64::from(wire_bytes);
+        self.floor();
+    }
+
     /// Bytes that went out beside what was charged (negative: fewer than charged).
     pub fn correct(&mut self, wire_bytes: f64) {
         self.queue_bytes += wire_bytes;
@@ -238,6 +246,25 @@ mod tests {
         assert!(!pacer.is_due(MS - 1));
         assert_eq!(pacer.due_ns(), MS);
         assert!(pacer.is_due(MS));
+    }
+
+    /// With clients far away a sixth of the link was idle: what their sockets kept counted as sent until the next grant was due.
+    #[test]
+    fn what_a_socket_holds_back_leaves_the_link_to_others() {
+        let mut pacer = pacer();
+        pacer.written(100, 0);
+        pacer.observe(0, reading(0, 0));
+        assert!(pacer.is_due(0));
+        pacer.charge(4000, 0);
+        pacer.written(4000, 0);
+        assert!(!pacer.is_due(0));
+        pacer.held_back(3000);
+        assert_eq!(pacer.due_ns(), MS, "1000 bytes are on their way");
+        pacer.observe(MS, reading(1000, 0));
+        assert!(pacer.is_due(MS));
+        // The client has acknowledged others, and the socket sends the rest.
+        pacer.observe(2 * MS, reading(4000, 0));
+        assert_eq!(pacer.queue_bytes(2 * MS), 3000 - 900);
     }
 
     #[test]

@@ -269,6 +269,8 @@ impl Pipe {
             ack_age_ms: age_ms(state.acked_ns),
             request_age_ms: age_ms(other.seen_ns),
             cwnd_segments: (state.congestion_window / SEGMENT_BYTES as u64) as u32,
+            flight_segments: state.in_flight().div_ceil(SEGMENT_BYTES as u64) as u32,
+            unsent_bytes: state.unsent.len() as u32,
             delivered_bytes_per_s: 0,
         }
     }

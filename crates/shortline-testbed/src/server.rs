@@ -254,11 +254,9 @@ fn our_arguments(testbed: &Testbed, mode: OursMode, setup: &ServerSetup) -> Vec<
         add("--aging", aging.to_string());
     }
     // All clients of a bed have one address.
-    add("--connections-max", setup.connections_max.to_string());
-    add(
-        "--connections-per-address-max",
-        setup.connections_max.to_string(),
-    );
+    for flag in ["--connections-max", "--connections-per-address-max"] {
+        add(flag, setup.connections_max.to_string());
+    }
     if setup.speech.tls {
         add(
             "--tls-cert",

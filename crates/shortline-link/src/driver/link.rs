@@ -374,15 +374,11 @@ impl Link {
     /// What was charged to the connection is in its socket, which holds so many payload bytes more back than before.
     pub(crate) fn drained(&self, id: ConnectionId, held_back_bytes: u32) {
         // Where no device is read, what the socket has sent says it, too.
-        let held_back_bytes = if held_back_bytes > 0 && self.reads_device() {
-            held_back_bytes
-        } else {
-            0
-        };
+        let is_news = held_back_bytes > 0 && self.reads_device();
         let now_ns = now_ns();
         self.with_queue(now_ns, |queue| {
             queue.drained(id, now_ns);
-            queue.held_back(id, held_back_bytes);
+            queue.held_back(id, if is_news { held_back_bytes } else { 0 });
         });
     }
 

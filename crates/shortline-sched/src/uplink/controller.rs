@@ -15,14 +15,14 @@ const CONFIDENT: f64 = 0.7;
 /// The delay is smoothed over this time at least, and at most; see [`Delay`].
 const SMOOTHING_NS: f64 = 20e6;
 const SMOOTHING_NS_MAX: f64 = 500e6;
-/// Where it varies by so much by itself, over twice that.
-const VARIES_NS: f64 = 2e6;
-/// How it varies is averaged over this time.
-const VARIES_OVER_NS: f64 = 1e9;
+/// It bends by so much where nothing varies by itself: packets, our own grants, and other people's traffic.
+const BENDS_NS: f64 = 3e6;
+/// Where it bends by so much more, it is smoothed over twice the time.
+const VARIES_NS: f64 = 1.5e6;
+/// How it bends is averaged over this time.
+const BENDS_OVER_NS: f64 = 1e9;
 /// What varies by itself is on average longer than its smallest by so many times what it bends.
 const ABOVE_GROUND: f64 = 2.0;
-/// It bends by so much where nothing varies by itself: packets and our own grants.
-const BENDS_NS: f64 = 1e6;
 /// What the sampling itself adds to a round trip before a change shows.
 const SAMPLING_NS: u64 = 20_000_000;
 /// A known delay is valid for this long.
@@ -59,7 +59,7 @@ pub struct Controller {
 struct Delay {
     smooth_ns: f64,
     /// How much it bends, on average.
-    varies_ns: f64,
+    bends_ns: f64,
     /// The last observation, and the one before.
     last_ns: [f64; 2],
 }
@@ -378,15 +378,19 @@ impl Delay {
     fn new(delay_ns: f64) -> Self {
         Self {
             smooth_ns: delay_ns,
-            varies_ns: 0.0,
+            bends_ns: 0.0,
             last_ns: [delay_ns; 2],
         }
     }
 
     /// The queue's part of it.
     fn ns(&self) -> f64 {
-        let by_itself_ns = ABOVE_GROUND * (self.varies_ns - BENDS_NS).max(0.0);
-        (self.smooth_ns - by_itself_ns).max(0.0)
+        (self.smooth_ns - ABOVE_GROUND * self.varies_ns()).max(0.0)
+    }
+
+    /// How much it bends by itself.
+    fn varies_ns(&self) -> f64 {
+        (self.bends_ns - BENDS_NS).max(0.0)
     }
 
     /// Takes in an observation, `span_ns` after the one before.
@@ -394,8 +398,8 @@ impl Delay {
         let [last_ns, before_ns] = self.last_ns;
         let bend_ns = (delay_ns - 2.0 * last_ns + before_ns).abs() / 2.0;
         self.last_ns = [delay_ns, last_ns];
-        self.varies_ns += span_ns / (span_ns + VARIES_OVER_NS) * (bend_ns - self.varies_ns);
-        let longer = 1.0 + (self.varies_ns / VARIES_NS).powi(2);
+        self.bends_ns += span_ns / (span_ns + BENDS_OVER_NS) * (bend_ns - self.bends_ns);
+        let longer = 1.0 + (self.varies_ns() / VARIES_NS).powi(2);
         let smoothing_ns = (SMOOTHING_NS * longer).min(SMOOTHING_NS_MAX);
         self.smooth_ns += span_ns / (span_ns + smoothing_ns) * (delay_ns - self.smooth_ns);
     }

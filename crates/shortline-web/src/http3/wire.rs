@@ -235,10 +235,7 @@ impl SendHalf for Sending {
             ack_age_ms: age_ms(&counts.acked_ns),
             request_age_ms: age_ms(&counts.asked_ns),
             cwnd_segments: (load(&counts.window_bytes) / u64::from(segment_bytes.max(1))) as u32,
-            // What a packet has no room for stays with the connection, which says so itself.
-            flight_segments: 0,
-            unsent_bytes: 0,
-            delivered_bytes_per_s: 0,
+            ..TcpInfo::default()
         })
     }
 

@@ -373,12 +373,10 @@ impl Link {
 
     /// What was charged to the connection is in its socket, which holds so many payload bytes more back than before.
     pub(crate) fn drained(&self, id: ConnectionId, held_back_bytes: u32) {
-        // Where no device is read, what the socket has sent says it, too.
-        let is_news = held_back_bytes > 0 && self.reads_device();
         let now_ns = now_ns();
         self.with_queue(now_ns, |queue| {
             queue.drained(id, now_ns);
-            queue.held_back(id, if is_news { held_back_bytes } else { 0 });
+            queue.held_back(id, held_back_bytes);
         });
     }
 
@@ -459,7 +457,7 @@ impl Link {
         }
     }
 
-    fn reads_device(&self) -> bool {
+    pub(crate) fn reads_device(&self) -> bool {
         matches!(*self.device.lock(), DeviceState::Known { .. })
     }
 

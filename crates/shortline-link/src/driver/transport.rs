@@ -116,9 +116,9 @@ impl Transport {
     }
 
     /// How many payload bytes more than at the last look the socket holds back: one system call where grants follow a
-    /// rate.
+    /// rate and a device is read. Where none is, what the socket has sent says it anyway.
     fn held_back_more(&self) -> u32 {
-        if !self.link.counts_segments() {
+        if !self.link.counts_segments() || !self.link.reads_device() {
             return 0;
         }
         let held_back_bytes = self.socket.held_back_bytes();

@@ -9,6 +9,7 @@
 //! | part | what it does | source |
 //! |---|---|---|
 //! | `meter` | bytes, delay and what limited us over the last second and a half | BBR's rate samples (draft-ietf-ccwg-bbr, 4.1) |
+//! | `delay` | the delay that all paths share, without what they vary by themselves | |
 //! | `estimate` | what was delivered *while a queue stood* is the capacity; how well such measurements agree is the confidence | cake-autorate |
 //! | `paced` | the rate follows the estimate, less what empties the queue in about two round trips; without a queue it grows, slowly first | Nimbus' delay control (Goyal et al., SIGCOMM 2022, 4.1) |
 //! | `trial` | send less than the estimate: a queue of our own goes away as predicted, one that others fill does not | in the place of Nimbus' pulses and FFT (ibid. 3), see there |
@@ -35,6 +36,7 @@
 mod config;
 mod controller;
 mod decision;
+mod delay;
 mod estimate;
 mod local;
 mod meter;

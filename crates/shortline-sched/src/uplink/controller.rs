@@ -2,6 +2,7 @@
 
 use super::config::UplinkConfig;
 use super::decision::{Decision, State};
+use super::delay::Delay;
 use super::estimate::{Delivery, Estimate};
 use super::local::Local;
 use super::meter::{Meter, Reading};
@@ -12,17 +13,6 @@ use super::yielding::{After, Yielding};
 
 /// An estimate of at least this confidence can be relied on.
 const CONFIDENT: f64 = 0.7;
-/// The delay is smoothed over this time at least, and at most; see [`Delay`].
-const SMOOTHING_NS: f64 = 20e6;
-const SMOOTHING_NS_MAX: f64 = 500e6;
-/// It bends by so much where nothing varies by itself: packets, our own grants, and other people's traffic.
-const BENDS_NS: f64 = 3e6;
-/// Where it bends by so much more, it is smoothed over twice the time.
-const VARIES_NS: f64 = 1.5e6;
-/// How it bends is averaged over this time.
-const BENDS_OVER_NS: f64 = 1e9;
-/// What varies by itself is on average longer than its smallest by so many times what it bends.
-const ABOVE_GROUND: f64 = 2.0;
 /// What the sampling itself adds to a round trip before a change shows.
 const SAMPLING_NS: u64 = 20_000_000;
 /// A known delay is valid for this long.
@@ -50,18 +40,6 @@ pub struct Controller {
     /// `None`: nothing is held back.
     rate_bps: Option<f64>,
     decision: Decision,
-}
-
-/// The queueing delay that all paths share. A queue grows and shrinks evenly: what bends between three observations is the
-/// paths' own (radio, losses). It looks like a queue that comes and goes whatever is sent, so where there is much of it the
-/// delay is smoothed over longer, and is counted from above the smallest that was seen.
-#[derive(Clone, Copy, Debug)]
-struct Delay {
-    smooth_ns: f64,
-    /// How much it bends, on average.
-    bends_ns: f64,
-    /// The last observation, and the one before.
-    last_ns: [f64; 2],
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -371,37 +349,6 @@ fn give_way(sight: &Sight<'_>, mut yielding: Yielding, estimate: Option<Estimate
             Some(estimate.bps),
         ),
         After::Restart => (Mode::Free, None, None),
-    }
-}
-
-impl Delay {
-    fn new(delay_ns: f64) -> Self {
-        Self {
-            smooth_ns: delay_ns,
-            bends_ns: 0.0,
-            last_ns: [delay_ns; 2],
-        }
-    }
-
-    /// The queue's part of it.
-    fn ns(&self) -> f64 {
-        (self.smooth_ns - ABOVE_GROUND * self.varies_ns()).max(0.0)
-    }
-
-    /// How much it bends by itself.
-    fn varies_ns(&self) -> f64 {
-        (self.bends_ns - BENDS_NS).max(0.0)
-    }
-
-    /// Takes in an observation, `span_ns` after the one before.
-    fn take_in(&mut self, delay_ns: f64, span_ns: f64) {
-        let [last_ns, before_ns] = self.last_ns;
-        let bend_ns = (delay_ns - 2.0 * last_ns + before_ns).abs() / 2.0;
-        self.last_ns = [delay_ns, last_ns];
-        self.bends_ns += span_ns / (span_ns + BENDS_OVER_NS) * (bend_ns - self.bends_ns);
-        let longer = 1.0 + (self.varies_ns() / VARIES_NS).powi(2);
-        let smoothing_ns = (SMOOTHING_NS * longer).min(SMOOTHING_NS_MAX);
-        self.smooth_ns += span_ns / (span_ns + smoothing_ns) * (delay_ns - self.smooth_ns);
     }
 }
 

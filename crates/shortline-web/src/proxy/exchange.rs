@@ -17,14 +17,12 @@ use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 
-use http::{Method, Request, Response, header};
-use http_body::Body;
+use http::{Request, Response, header};
 use tokio::time::Instant;
 
 use super::choice::Wish;
 use super::error::ProxyError;
 use super::error::UploadError;
-use super::fastcgi::Call;
 use super::pool::{Backend, Caller, Lease, Outstanding};
 use super::response::ResponseBody;
 use super::trail::Trail;
@@ -128,7 +126,6 @@ impl Attempt {
     ) -> Result<Sent, ProxyError> {
         let backend = Arc::clone(self.outstanding.backend());
         loop {
-            let again = (lease.reused && may_be_sent_again(&request)).then(|| copy(&request));
             let sent = {
                 let sent = pin!(lease.send(request));
                 self.upload.awaiting(&self.upstream.options, sent).await
@@ -147,18 +144,17 @@ impl Attempt {
             if let Some(failure) = self.upload.failure() {
                 return Err(failure.into());
             }
-            request = match (unanswered.request, again) {
-                (Some(request), _) if unanswered.refused => {
+            request = match unanswered.request {
+                Some(request) if unanswered.refused => {
                     let backend = backend.label().to_owned();
                     return Ok(Sent::Unsent(request, ProxyError::StreamRefused { backend }));
                 }
                 // A fresh connection has no excuse to fail.
-                (Some(request), _) if !lease.reused => {
+                Some(request) if !lease.reused => {
                     return Ok(Sent::Unsent(request, ProxyError::Broken(unanswered.error)));
                 }
-                (Some(request), _) => request,
-                (None, Some(request)) if unanswered.may_be_repeated => request,
-                _ => {
+                Some(request) => request,
+                None => {
                     backend.failed();
                     return Err(ProxyError::Broken(unanswered.error));
                 }
@@ -206,30 +202,6 @@ fn given_up(backend: &Backend, upload: &Upload, wait: Wait) -> ProxyError {
     ProxyError::Late {
         backend: backend.label().to_owned(),
     }
-}
-
-fn may_be_sent_again(request: &Request<RequestBody>) -> bool {
-    let idempotent = [
-        Method::GET,
-        Method::HEAD,
-        Method::OPTIONS,
-        Method::PUT,
-        Method::DELETE,
-        Method::TRACE,
-    ];
-    request.body().is_end_stream() && idempotent.contains(request.method())
-}
-
-/// A copy of the request, which must have no body.
-fn copy(request: &Request<RequestBody>) -> Request<RequestBody> {
-    let mut copy = Request::new(RequestBody::none());
-    *copy.method_mut() = request.method().clone();
-    *copy.uri_mut() = request.uri().clone();
-    *copy.headers_mut() = request.headers().clone();
-    if let Some(call) = request.extensions().get::<Call>() {
-        copy.extensions_mut().insert(call.clone());
-    }
-    copy
 }
 
 impl Ending {

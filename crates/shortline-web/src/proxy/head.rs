@@ -25,34 +25,10 @@ use http_body::Body;
 use percent_encoding::percent_decode_str;
 use shortline_tls::ClientIdentity;
 
-const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
-const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
-/// Fields for one connection only.
-const HOP_BY_HOP: [HeaderName; 8] = [
-    header::CONNECTION,
-    header::PROXY_AUTHENTICATE,
-    header::PROXY_AUTHORIZATION,
-    header::TE,
-    header::TRANSFER_ENCODING,
-    header::UPGRADE,
-    KEEP_ALIVE,
-    PROXY_CONNECTION,
-];
-/// Fields that a client must not send. Only a proxy knows their values.
-const CLAIMS: [&str; 8] = [
-    "forwarded",
-    "x-forwarded-for",
-    "x-forwarded-host",
-    "x-forwarded-port",
-    "x-forwarded-prefix",
-    "x-forwarded-proto",
-    "x-forwarded-server",
-    "x-real-ip",
-];
 /// The subject of the client's certificate (RFC 4514).
 pub const CERTIFICATE_SUBJECT: HeaderName = HeaderName::from_static("x-client-cert-subject");
 /// The SHA-256 of the client's certificate.
@@ -196,18 +172,37 @@ pub fn to_client(
     headers
 }
 
-/// Drops the fields for one connection.
+/// Drops the fields for one connection: to look through the few that are there takes less than to look each of these up.
 pub fn strip(headers: &mut HeaderMap) {
-    // Most heads have none, and to look through a few fields takes less than to look each of these up.
-    if !headers.keys().any(|name| HOP_BY_HOP.contains(name)) {
-        return;
-    }
-    let named: Vec<HeaderName> = connection_options(headers)
-        // A client that names these in `Connection` wants to change the request that the backend
-        // sees.
-        .filter(|name| *name != header::HOST && *name != header::CONTENT_LENGTH)
-        .collect();
-    for name in named.iter().chain(&HOP_BY_HOP) {
+    let options = headers.get_all(header::CONNECTION);
+    let is_named = |name: &HeaderName| {
+        lists(options.iter(), name.as_str().as_bytes())
+            // A client that names these in `Connection` wants to change the request that the backend sees.
+            && *name != header::HOST
+            && *name != header::CONTENT_LENGTH
+    };
+    let is_dropped = |name: &&HeaderName| is_hop_by_hop(name) || is_named(name);
+    let dropped: Vec<HeaderName> = headers.keys().filter(is_dropped).cloned().collect();
+    remove(headers, dropped);
+}
+
+/// Whether a field is for one connection only.
+fn is_hop_by_hop(name: &HeaderName) -> bool {
+    matches!(
+        name.as_str(),
+        "connection"
+            | "keep-alive"
+            | "proxy-authenticate"
+            | "proxy-authorization"
+            | "proxy-connection"
+            | "te"
+            | "transfer-encoding"
+            | "upgrade"
+    )
+}
+
+fn remove(headers: &mut HeaderMap, names: Vec<HeaderName>) {
+    for name in names {
         headers.remove(name);
     }
 }
@@ -238,11 +233,15 @@ fn takes_trailers(headers: &HeaderMap) -> bool {
 
 /// Whether a field that lists options has this one.
 pub fn says(headers: &HeaderMap, name: &HeaderName, option: &[u8]) -> bool {
-    headers
-        .get_all(name)
-        .iter()
-        .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
-        .any(|said| said.trim_ascii().eq_ignore_ascii_case(option))
+    lists(headers.get_all(name).iter(), option)
+}
+
+/// Whether one of these values, which are lists, has this option.
+fn lists<'a>(mut values: impl Iterator<Item = &'a HeaderValue>, option: &[u8]) -> bool {
+    values.any(|value| {
+        let mut options = value.as_bytes().split(|byte| *byte == b',');
+        options.any(|said| said.trim_ascii().eq_ignore_ascii_case(option))
+    })
 }
 
 /// The host that the client named: in the target (RFC 9112 3.2.2), or else in `Host`.
@@ -270,7 +269,19 @@ fn origin_form(uri: &Uri) -> Uri {
 /// length of the body.
 fn is_claim(name: &str, is_disguised: bool) -> bool {
     let is_framing = is_disguised && ["content-length", "transfer-encoding"].contains(&name);
-    is_framing || CLAIMS.contains(&name)
+    is_framing
+        // Only a proxy knows the values of these.
+        || matches!(
+            name,
+            "forwarded"
+                | "x-forwarded-for"
+                | "x-forwarded-host"
+                | "x-forwarded-port"
+                | "x-forwarded-prefix"
+                | "x-forwarded-proto"
+                | "x-forwarded-server"
+                | "x-real-ip"
+        )
 }
 
 /// Drops what would say who the client is by its certificate. Trailers never say that.
@@ -295,9 +306,7 @@ fn drop_all(headers: &mut HeaderMap, is_dropped: fn(&str, bool) -> bool) {
         plain => is_dropped(plain, false),
     };
     let dropped: Vec<HeaderName> = headers.keys().filter(is_dropped).cloned().collect();
-    for name in dropped {
-        headers.remove(name);
-    }
+    remove(headers, dropped);
 }
 
 /// Says who the client is and what it asked for: in the place of what it says itself, or behind that if it is trusted.
@@ -309,31 +318,27 @@ pub fn forward(headers: &mut HeaderMap, host: &HeaderValue, forwarding: &Forward
     drop_all(headers, is_dropped);
     let protocol = if forwarding.secure { "https" } else { "http" };
     let peer = address(forwarding.peer);
-    append(headers, X_FORWARDED_FOR, &peer);
-    if let Some(identity) = forwarding.certificate {
-        set(headers, CERTIFICATE_SUBJECT, &identity.subject);
-        set(headers, CERTIFICATE_FINGERPRINT, &identity.fingerprint);
-    }
-    if let Entry::Vacant(field) = headers
-        .try_entry(X_FORWARDED_PROTO)
-        .expect("invariant: a request has few fields")
-    {
-        field.insert(HeaderValue::from_static(protocol));
-    }
-    if !headers.contains_key(X_FORWARDED_HOST) {
-        headers.insert(X_FORWARDED_HOST, host.clone());
-    }
     let node = match forwarding.peer {
         IpAddr::V4(_) => ["for=", &peer, ""],
         IpAddr::V6(_) => ["for=\"[", &peer, "]\""],
     };
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~:[]".contains(byte);
-    let host = match host.to_str() {
+    let named = match host.to_str() {
         Ok(text) if text.as_bytes().iter().all(plain) => [";host=\"", text, "\""],
         _ => ["", "", ""],
     };
-    let element = [node, host, [";proto=", protocol, ""]].concat().concat();
-    append(headers, header::FORWARDED, &element);
+    let element = [node, named, [";proto=", protocol, ""]]
+        .as_flattened()
+        .concat();
+    append(headers, header::FORWARDED, element);
+    append(headers, X_FORWARDED_FOR, peer);
+    if let Some(identity) = forwarding.certificate {
+        set(headers, CERTIFICATE_SUBJECT, &identity.subject);
+        set(headers, CERTIFICATE_FINGERPRINT, &identity.fingerprint);
+    }
+    let protocol = HeaderValue::from_static(protocol);
+    set_if_missing(headers, X_FORWARDED_PROTO, protocol);
+    set_if_missing(headers, X_FORWARDED_HOST, host.clone());
 }
 
 /// An address as text. An IPv4 address digit by digit: to format it took a quarter of the instructions of [`to_backend`].
@@ -362,17 +367,36 @@ fn set(headers: &mut HeaderMap, name: HeaderName, text: &str) {
     }
 }
 
+/// Sets a field that is not there.
+fn set_if_missing(headers: &mut HeaderMap, name: HeaderName, value: HeaderValue) {
+    if let Entry::Vacant(field) = entry(headers, name) {
+        field.insert(value);
+    }
+}
+
 /// Appends an element to a list, all in one field.
-fn append(headers: &mut HeaderMap, name: HeaderName, element: &str) {
-    let mut list = Vec::new();
-    for value in headers.get_all(&name) {
-        list.extend_from_slice(value.as_bytes());
-        list.extend_from_slice(b", ");
+fn append(headers: &mut HeaderMap, name: HeaderName, element: String) {
+    let field = entry(headers, name);
+    let list = match &field {
+        Entry::Vacant(_) => element.into_bytes(),
+        Entry::Occupied(values) => {
+            let elements = values.iter().map(HeaderValue::as_bytes);
+            let elements: Vec<&[u8]> = elements.chain([element.as_bytes()]).collect();
+            elements.join(&b", "[..])
+        }
+    };
+    let Ok(list) = HeaderValue::try_from(list) else {
+        return;
+    };
+    match field {
+        Entry::Vacant(field) => drop(field.insert(list)),
+        Entry::Occupied(mut values) => drop(values.insert(list)),
     }
-    list.extend_from_slice(element.as_bytes());
-    if let Ok(value) = HeaderValue::from_bytes(&list) {
-        headers.insert(name, value);
-    }
+}
+
+fn entry(headers: &mut HeaderMap, name: HeaderName) -> Entry<'_, HeaderValue> {
+    let field = headers.try_entry(name);
+    field.expect("invariant: a request has few fields")
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! What protocols have in common in which a connection carries one request at a time.
 
-use http::{Request, Response};
+use http::{Method, Request, Response};
+use http_body::Body;
 
-use super::fastcgi;
+use super::fastcgi::{self, Call};
 use super::http1::Http1;
 use super::response::{BodyError, ResponseBody};
 use super::upload::RequestBody;
@@ -17,8 +18,10 @@ pub enum Sender {
 
 /// A request that was not answered.
 pub struct Unsent {
-    /// The request, if nothing of it was sent.
+    /// The request, as it is now, if it is still there.
     pub request: Option<Request<RequestBody>>,
+    /// Whether something of it was sent.
+    pub has_begun: bool,
     /// Why there is no answer.
     pub error: BodyError,
 }
@@ -28,6 +31,7 @@ impl Unsent {
     pub fn whole(request: Request<RequestBody>, error: impl Into<BodyError>) -> Box<Self> {
         Box::new(Self {
             request: Some(request),
+            has_begun: false,
             error: error.into(),
         })
     }
@@ -58,23 +62,53 @@ impl Sender {
         }
     }
 
-    /// Sends a request, and waits for the head of its response.
+    /// Sends a request, and waits for the head of its response. One that `may_be_repeated` is there afterwards.
     ///
     /// # Errors
     /// [`Unsent`], in a box since it may hold the request.
     pub async fn send(
         &mut self,
         request: Request<RequestBody>,
+        may_be_repeated: bool,
     ) -> Result<Response<ResponseBody>, Box<Unsent>> {
         match self {
             Self::Http1(sender) => sender.send(request).await,
-            Self::FastCgi(sender) => match Box::pin(sender.send(request)).await {
-                Ok(response) => Ok(response.map(ResponseBody::FastCgi)),
-                Err(unanswered) => Err(Box::new(Unsent {
-                    request: unanswered.request.map(|request| *request),
-                    error: unanswered.error.into(),
-                })),
-            },
+            Self::FastCgi(sender) => {
+                let again = may_be_repeated.then(|| copy(&request));
+                match Box::pin(sender.send(request)).await {
+                    Ok(response) => Ok(response.map(ResponseBody::FastCgi)),
+                    Err(unanswered) => Err(Box::new(Unsent {
+                        has_begun: unanswered.request.is_none(),
+                        request: unanswered.request.map(|request| *request).or(again),
+                        error: unanswered.error.into(),
+                    })),
+                }
+            }
         }
     }
+}
+
+/// Whether a backend may process the request twice (RFC 9110, 9.2.2), and all of it is still there when it was sent.
+pub fn may_be_sent_again(request: &Request<RequestBody>) -> bool {
+    let idempotent = [
+        Method::GET,
+        Method::HEAD,
+        Method::OPTIONS,
+        Method::PUT,
+        Method::DELETE,
+        Method::TRACE,
+    ];
+    request.body().is_end_stream() && idempotent.contains(request.method())
+}
+
+/// A copy of the request, which must have no body.
+pub fn copy(request: &Request<RequestBody>) -> Request<RequestBody> {
+    let mut copy = Request::new(RequestBody::none());
+    *copy.method_mut() = request.method().clone();
+    *copy.uri_mut() = request.uri().clone();
+    *copy.headers_mut() = request.headers().clone();
+    if let Some(call) = request.extensions().get::<Call>() {
+        copy.extensions_mut().insert(call.clone());
+    }
+    copy
 }

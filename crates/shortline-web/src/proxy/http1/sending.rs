@@ -68,10 +68,11 @@ impl Sending {
         }
     }
 
-    /// Why it has no answer. The request goes with it if nothing of it was written.
+    /// Why it has no answer. The request goes with it.
     pub fn unsent(self, error: BodyError) -> Box<Unsent> {
         Box::new(Unsent {
-            request: (!self.has_begun).then(|| Request::from_parts(self.head, self.body)),
+            request: Some(Request::from_parts(self.head, self.body)),
+            has_begun: self.has_begun,
             error,
         })
     }
@@ -176,9 +177,11 @@ impl Sending {
                 *slice = IoSlice::new(piece);
             }
             let pieces = self.queue.len().min(PIECES_MAX);
-            let written = socket
-                .as_mut()
-                .poll_write_vectored(context, &slices[..pieces]);
+            let written = match &slices[..pieces] {
+                // A system call that costs less.
+                [one] => socket.as_mut().poll_write(context, one),
+                several => socket.as_mut().poll_write_vectored(context, several),
+            };
             let written = ready!(written)?;
             if written == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));

@@ -113,8 +113,21 @@ async fn a_connection_that_has_ended_gives_the_request_back() {
     assert!(connection.is_ready());
     drop(backend);
     let unsent = connection.send(get()).await.err().unwrap();
-    assert!(unsent.request.is_some());
+    assert!(unsent.request.is_some() && !unsent.has_begun);
     assert!(connection.is_closed());
+}
+
+#[tokio::test]
+async fn a_request_that_was_written_and_not_answered_is_told_apart() {
+    let (connection, mut backend) = connection();
+    let unanswered = async {
+        let mut got = [0; 1024];
+        assert!(backend.read(&mut got).await.unwrap() > 0);
+        drop(backend);
+    };
+    let (sent, ()) = tokio::join!(connection.send(get()), unanswered);
+    let unsent = sent.err().unwrap();
+    assert!(unsent.request.is_some() && unsent.has_begun);
 }
 
 #[tokio::test]

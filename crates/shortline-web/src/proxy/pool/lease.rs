@@ -15,7 +15,7 @@ use super::super::http2;
 use super::super::options::UpstreamOptions;
 use super::super::places::Place;
 use super::super::response::{BodyError, ResponseBody};
-use super::super::sender::Sender;
+use super::super::sender::{Sender, copy, may_be_sent_again};
 use super::super::upload::RequestBody;
 use crate::proxy_header::Ends;
 
@@ -46,10 +46,9 @@ enum Channel {
 
 /// Why a request has no response.
 pub struct Unanswered {
-    /// The request, if the backend has certainly not processed it.
+    /// The request, if it may be sent again: the backend has certainly not processed it, or the connection was used before,
+    /// nothing of a response came, and to process the request twice does no harm.
     pub request: Option<Request<RequestBody>>,
-    /// Whether nothing of a response came, so that an idempotent request may be sent again.
-    pub may_be_repeated: bool,
     /// Whether the backend has refused the request and would refuse it again.
     pub refused: bool,
     /// The reason.
@@ -113,25 +112,32 @@ impl Lease {
         &mut self,
         request: Request<RequestBody>,
     ) -> Result<Response<ResponseBody>, Unanswered> {
+        let may_be_repeated = self.reused && may_be_sent_again(&request);
         match &mut self.channel {
             Channel::Alone {
                 sender,
                 received,
                 received_before,
             } => {
-                let sent = sender.send(request).await;
-                sent.map_err(|unsent| Unanswered {
-                    request: unsent.request,
-                    may_be_repeated: received.load(Ordering::Relaxed) == *received_before,
-                    refused: false,
-                    error: unsent.error,
+                let sent = sender.send(request, may_be_repeated).await;
+                sent.map_err(|unsent| {
+                    let is_silent = received.load(Ordering::Relaxed) == *received_before;
+                    let may_be_sent = !unsent.has_begun || may_be_repeated && is_silent;
+                    Unanswered {
+                        request: unsent.request.filter(|_| may_be_sent),
+                        refused: false,
+                        error: unsent.error,
+                    }
                 })
             }
             Channel::Http2(stream) => {
+                let again = may_be_repeated.then(|| copy(&request));
                 let sent = Box::pin(stream.send(request)).await;
                 sent.map_err(|unanswered| Unanswered {
-                    request: unanswered.request.map(|request| *request),
-                    may_be_repeated: unanswered.connection_ends,
+                    request: match unanswered.request {
+                        Some(request) => Some(*request),
+                        None => again.filter(|_| unanswered.connection_ends),
+                    },
                     refused: !unanswered.connection_ends,
                     error: unanswered.error,
                 })

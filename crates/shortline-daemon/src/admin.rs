@@ -27,9 +27,9 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use serde::Serialize;
-use shortline_base::accept::{self, Accepts};
+use shortline_base::accept::{self, Accepts, TcpListening, UnixListening};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
@@ -155,13 +155,13 @@ pub fn start(
     Ok(match socket {
         AdminSocket::Tcp(socket) => {
             socket.set_nonblocking(true)?;
-            let listener = TcpListener::from_std(socket)?;
+            let listener = TcpListening::new(socket)?;
             let served = Arc::new((Some(hosts), pages));
             tokio::spawn(run(listener, connections_max, by_tcp, served))
         }
         AdminSocket::Unix(socket) => {
             socket.set_nonblocking(true)?;
-            let listener = UnixListener::from_std(socket)?;
+            let listener = UnixListening::new(socket)?;
             // No page of a browser gets there.
             let served = Arc::new((None, pages));
             tokio::spawn(run(listener, connections_max, by_user, served))

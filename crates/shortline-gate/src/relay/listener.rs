@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use shortline_base::accept::{self, Accepts};
+use shortline_base::accept::{self, Accepts, TcpListening, UnixListening};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::watch;
 
@@ -54,15 +54,21 @@ impl Listener {
     }
 
     /// Registers `socket` with this thread's runtime.
-    fn attach(&self, socket: OwnedFd) -> io::Result<Self> {
+    fn attach(&self, socket: OwnedFd) -> io::Result<Attached> {
         Ok(match self {
-            Self::Tcp(_) => Self::Tcp(TcpListener::from_std(socket.into())?),
-            Self::Unix(_) => Self::Unix(UnixListener::from_std(socket.into())?),
+            Self::Tcp(_) => Attached::Tcp(TcpListening::new(socket)?),
+            Self::Unix(_) => Attached::Unix(UnixListening::new(socket)?),
         })
     }
 }
 
-impl Accepts for Listener {
+/// The same with a thread's runtime.
+enum Attached {
+    Tcp(TcpListening),
+    Unix(UnixListening),
+}
+
+impl Accepts for Attached {
     type Stream = Socket;
     type Peer = Option<SocketAddr>;
 
@@ -74,7 +80,7 @@ impl Accepts for Listener {
             Self::Tcp(listener) => ready!(listener.poll_accept(context))
                 .map(|(socket, peer)| (Socket::from(socket), Some(peer))),
             Self::Unix(listener) => ready!(listener.poll_accept(context))
-                .map(|(socket, _)| (Socket::from(socket), None)),
+                .map(|(socket, ())| (Socket::from(socket), None)),
         })
     }
 }
@@ -188,7 +194,7 @@ impl Worker {
 
 /// Accepts until that is over, with pauses.
 async fn accept_while_open<R, F>(
-    listener: Listener,
+    listener: Attached,
     registry: &Registry,
     connections_max: usize,
     relay: &R,
@@ -220,7 +226,7 @@ where
     }
 }
 
-async fn accept<R, F>(listener: &Listener, registry: &Registry, connections_max: usize, relay: &R)
+async fn accept<R, F>(listener: &Attached, registry: &Registry, connections_max: usize, relay: &R)
 where
     R: Fn(Incoming, Registration) -> F,
     F: Future<Output = ()> + Send + 'static,

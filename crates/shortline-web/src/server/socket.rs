@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixListener;
 use std::task::{Context, Poll, ready};
 
-use shortline_base::accept::Accepts;
+use shortline_base::accept::{Accepts, TcpListening, UnixListening};
 use shortline_base::socket::Halves;
 use tokio::net::{TcpStream, UnixStream};
 
@@ -57,12 +57,8 @@ impl Socket {
     /// The socket for the runtime of this thread.
     pub(super) fn register(&self) -> io::Result<Registered> {
         Ok(match self {
-            Self::Tcp(socket) => {
-                Registered::Tcp(tokio::net::TcpListener::from_std(socket.try_clone()?)?)
-            }
-            Self::Unix(socket) => {
-                Registered::Unix(tokio::net::UnixListener::from_std(socket.try_clone()?)?)
-            }
+            Self::Tcp(socket) => Registered::Tcp(TcpListening::new(socket.try_clone()?)?),
+            Self::Unix(socket) => Registered::Unix(UnixListening::new(socket.try_clone()?)?),
         })
     }
 
@@ -85,8 +81,8 @@ impl Socket {
 
 /// A socket that listens, with a runtime.
 pub(super) enum Registered {
-    Tcp(tokio::net::TcpListener),
-    Unix(tokio::net::UnixListener),
+    Tcp(TcpListening),
+    Unix(UnixListening),
 }
 
 impl Accepts for Registered {

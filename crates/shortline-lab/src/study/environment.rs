@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use shortline_sched::units::Span;
 use shortline_testbed::bed::Setup;
-use shortline_testbed::bed::setup::{Abort, ClientGroup, CongestionControl, System};
+use shortline_testbed::bed::setup::{Abort, ClientGroup, CongestionControl, SynTimeouts, System};
 use shortline_testbed::wan::loss::Loss;
 use shortline_testbed::wan::path::Way;
 use thiserror::Error;
@@ -141,6 +141,7 @@ fn system_of_000() -> System {
         syn_cookies: false,
         workers: Some(350),
         initial_rto: ms(3000),
+        syn_timeouts: SynTimeouts::Doubled,
         congestion_control: CongestionControl::Cubic,
     }
 }

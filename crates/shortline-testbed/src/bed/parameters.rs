@@ -8,7 +8,7 @@ use std::path::Path;
 use super::hop;
 use super::native::FAR_ADDRESS;
 use super::router::client_address;
-use super::setup::{Bottleneck, Setup, System};
+use super::setup::{Bottleneck, Setup, SynTimeouts, System};
 use crate::testbed::Testbed;
 use crate::{TestbedError, janitor};
 
@@ -28,6 +28,13 @@ pub fn sets_initial_rto() -> bool {
 /// The parameter for how many timeouts of a SYN are as long as the first (Linux 6.5 and later).
 pub(super) const SYN_LINEAR_TIMEOUTS: &str = "net.ipv4.tcp_syn_linear_timeouts";
 
+/// Whether timeouts of a SYN can be linear in this kernel.
+pub(super) fn sets_syn_timeouts() -> bool {
+    Path::new("/proc/sys")
+        .join(SYN_LINEAR_TIMEOUTS.replace('.', "/"))
+        .exists()
+}
+
 /// How timeouts of a SYN grow in this kernel, in words. `linear` is the parameter's value in the clients' namespace.
 ///
 /// # Errors
@@ -35,8 +42,7 @@ pub(super) const SYN_LINEAR_TIMEOUTS: &str = "net.ipv4.tcp_syn_linear_timeouts";
 pub fn syn_backoff(
     linear: impl FnOnce(&str) -> Result<String, TestbedError>,
 ) -> Result<String, TestbedError> {
-    let path = SYN_LINEAR_TIMEOUTS.replace('.', "/");
-    if !Path::new("/proc/sys").join(path).exists() {
+    if !sets_syn_timeouts() {
         return Ok("each timeout doubled".into());
     }
     Ok(match linear(SYN_LINEAR_TIMEOUTS)?.trim() {
@@ -93,14 +99,25 @@ pub(super) fn clients_of(setup: &Setup) -> Vec<(Ipv4Addr, f64)> {
         .collect()
 }
 
-pub(super) fn notes_on(setup: &Setup, sets_initial_rto: bool) -> Vec<String> {
-    if sets_initial_rto || initial_rto_ms(setup) == INITIAL_RTO_MS {
-        return Vec::new();
+pub(super) fn notes_on(
+    setup: &Setup,
+    sets_initial_rto: bool,
+    sets_syn_timeouts: bool,
+) -> Vec<String> {
+    let mut notes = Vec::new();
+    if !sets_initial_rto && initial_rto_ms(setup) != INITIAL_RTO_MS {
+        let rto = setup.system.initial_rto;
+        notes.push(format!(
+            "initial RTO: {rto} asked for, 1s had (the kernel has no setting for it; --bed virtual has)"
+        ));
     }
-    let rto = setup.system.initial_rto;
-    vec![format!(
-        "initial RTO: {rto} asked for, 1s had (the kernel has no setting for it; --bed virtual has)"
-    )]
+    if !sets_syn_timeouts && setup.system.syn_timeouts == SynTimeouts::Linear {
+        notes.push(
+            "timeouts of a SYN: linear asked for, doubled had (Linux has the setting from 6.5 on)"
+                .into(),
+        );
+    }
+    notes
 }
 
 /// Does `work` while namespaces may be given this congestion control.
@@ -153,13 +170,22 @@ mod tests {
         let mut setup = Setup::today();
         setup.system.initial_rto = "3s".parse().unwrap();
         assert_eq!(initial_rto_ms(&setup), 3000);
-        let notes = notes_on(&setup, false);
+        let notes = notes_on(&setup, false, true);
         assert!(
             notes[0].starts_with("initial RTO: 3s asked for, 1s had"),
             "{notes:?}"
         );
-        assert_eq!(notes_on(&setup, true), Vec::<String>::new());
-        assert_eq!(notes_on(&Setup::today(), false), Vec::<String>::new());
+        assert_eq!(notes_on(&setup, true, true), Vec::<String>::new());
+        assert_eq!(
+            notes_on(&Setup::today(), false, false),
+            Vec::<String>::new()
+        );
+        setup.system.syn_timeouts = SynTimeouts::Linear;
+        let notes = notes_on(&setup, true, false);
+        assert!(
+            notes[0].starts_with("timeouts of a SYN: linear asked for, doubled had"),
+            "{notes:?}"
+        );
     }
 
     #[test]

@@ -95,6 +95,9 @@ pub struct System {
     pub workers: Option<u32>,
     /// TCP's first timeout of a SYN or SYN-ACK.
     pub initial_rto: Span,
+    /// How the clients' timeouts of a SYN grow.
+    #[serde(default, skip_serializing_if = "SynTimeouts::are_doubled")]
+    pub syn_timeouts: SynTimeouts,
     /// The congestion control, on the clients' machines too.
     #[serde(default, skip_serializing_if = "CongestionControl::is_cubic")]
     pub congestion_control: CongestionControl,
@@ -125,6 +128,31 @@ impl CongestionControl {
     }
 }
 
+/// How timeouts of a SYN grow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SynTimeouts {
+    /// Each is twice the one before (RFC 6298), as in the papers' systems.
+    #[default]
+    Doubled,
+    /// The first four after the first are as long as that, as Linux does by itself since 6.5.
+    Linear,
+}
+
+impl SynTimeouts {
+    fn are_doubled(&self) -> bool {
+        *self == Self::Doubled
+    }
+
+    /// How many are linear.
+    pub fn linear(self) -> u8 {
+        match self {
+            Self::Doubled => 0,
+            Self::Linear => 4,
+        }
+    }
+}
+
 /// Why a setup is invalid.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum SetupError {
@@ -151,7 +179,8 @@ pub enum SetupError {
 }
 
 impl System {
-    /// The defaults of Linux and servers today: long queues, cookies, a first timeout of one second.
+    /// The defaults of Linux and servers today: long queues, cookies, a first timeout of one second. But timeouts of a SYN double,
+    /// which all beds can do.
     pub fn today() -> Self {
         Self {
             accept_queue: 65_535,
@@ -159,6 +188,7 @@ impl System {
             syn_cookies: true,
             workers: None,
             initial_rto: ms(1000),
+            syn_timeouts: SynTimeouts::Doubled,
             congestion_control: CongestionControl::Cubic,
         }
     }

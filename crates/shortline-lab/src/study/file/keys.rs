@@ -17,7 +17,7 @@ use crate::study::environment::Environment;
 use crate::study::point::{Files, Through};
 use crate::study::shop::{Door, Load};
 use crate::study::verdict::Better;
-use shortline_testbed::bed::setup::CongestionControl;
+use shortline_testbed::bed::setup::{CongestionControl, SynTimeouts};
 use shortline_testbed::server::Server;
 
 /// The whole file.
@@ -165,6 +165,8 @@ point_keys! {
     retries: u32,
     /// TCP's first timeout.
     initial_rto: Span,
+    /// How timeouts of a SYN grow.
+    syn_timeouts: SynTimeouts,
     /// Whether a full SYN queue is answered with cookies.
     syn_cookies: bool,
     /// Connections that may wait for the handshake's end.

@@ -292,6 +292,7 @@ impl PointReader<'_> {
         }
         let system = &mut all.system;
         system.initial_rto = of(&keys.initial_rto).unwrap_or(system.initial_rto);
+        system.syn_timeouts = of(&keys.syn_timeouts).unwrap_or(system.syn_timeouts);
         system.syn_cookies = of(&keys.syn_cookies).unwrap_or(system.syn_cookies);
         system.syn_queue = of(&keys.syn_queue).unwrap_or(system.syn_queue);
         system.accept_queue = of(&keys.accept_queue).unwrap_or(system.accept_queue);

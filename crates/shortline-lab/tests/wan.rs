@@ -16,7 +16,7 @@ use shortline_sched::units::{Rate, Span};
 use shortline_testbed::Place;
 use shortline_testbed::Testbed;
 use shortline_testbed::bed::native::SERVER_ADDRESS;
-use shortline_testbed::bed::setup::ClientGroup;
+use shortline_testbed::bed::setup::{ClientGroup, SynTimeouts};
 use shortline_testbed::bed::{BedConfig, NativeBed, Setup};
 use shortline_testbed::instruments::Instruments;
 use shortline_testbed::wan::loss::Loss;
@@ -193,6 +193,29 @@ fn each_group_has_its_own_round_trip_and_streams_arrive_whole() {
     assert_eq!(namespaces(&run_id).len(), 3);
     drop(bed);
     assert_eq!(namespaces(&run_id), Vec::<String>::new());
+}
+
+#[test]
+fn timeouts_of_a_syn_grow_as_the_setup_says() {
+    if !possible() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let testbed = testbed(folder.path());
+    let is_settable = Path::new("/proc/sys/net/ipv4/tcp_syn_linear_timeouts").exists();
+    let doubled = "each timeout doubled";
+    for (asked, told) in [
+        (SynTimeouts::Doubled, doubled),
+        (SynTimeouts::Linear, "4 linear timeouts, then doubled"),
+    ] {
+        let mut setup = named("today");
+        setup.system.syn_timeouts = asked;
+        let bed = bed(&testbed, setup);
+        let had = bed.syn_backoff().unwrap();
+        assert_eq!(had, if is_settable { told } else { doubled });
+        let is_noted = bed.notes().iter().any(|note| note.contains("of a SYN"));
+        assert_eq!(is_noted, had != told);
+    }
 }
 
 #[test]

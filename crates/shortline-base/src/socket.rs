@@ -1,7 +1,7 @@
 //! A connection in two halves, one that receives and one that sends, with what the kernel reports
 //! of it and is told. Simulated worlds have their own.
 
-use std::io::{self, IoSlice};
+use std::io::{self, IoSlice, Write};
 use std::net::Shutdown;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,6 +17,9 @@ use tokio::net::{TcpStream, UnixStream, unix};
 
 use crate::sys::{self, TcpInfo};
 
+/// Slices of so many bytes are copied together and sent as one: `writev` takes the kernel longer than that and `send`.
+const GATHERED_BYTES_MAX: usize = 2048;
+
 /// Both halves.
 pub struct Halves {
     /// The receiving half.
@@ -24,9 +27,6 @@ pub struct Halves {
     /// The sending half.
     pub sending: Box<dyn SendHalf>,
 }
-
-/// Slices of so many bytes are copied together and sent as one: `writev` takes the kernel longer than that and `send`.
-const GATHERED_BYTES_MAX: usize = 2048;
 
 /// The half of a connection that receives.
 pub type ReceiveHalf = Box<dyn AsyncRead + Send + Unpin>;
@@ -200,13 +200,15 @@ impl SendHalf for TcpSendHalf {
     }
 
     fn try_write(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        let bytes = slices.iter().map(|slice| slice.len()).sum();
-        let mut gathered = [0; GATHERED_BYTES_MAX];
-        match (slices, gathered.get_mut(..bytes)) {
-            ([one], _) => self.stream().try_write(one),
-            (_, Some(gathered)) => self.stream().try_write(gather(slices, gathered)),
-            (_, None) => self.stream().try_write_vectored(slices),
+        if let [one] = slices {
+            return self.stream().try_write(one);
         }
+        if slices.iter().map(|slice| slice.len()).sum::<usize>() > GATHERED_BYTES_MAX {
+            return self.stream().try_write_vectored(slices);
+        }
+        let mut gathered = [0; GATHERED_BYTES_MAX];
+        let bytes = (&mut gathered[..]).write_vectored(slices)?;
+        self.stream().try_write(&gathered[..bytes])
     }
 
     fn try_send_file(
@@ -258,16 +260,6 @@ impl SendHalf for TcpSendHalf {
     fn hang_up(&self) -> HangUp<'_> {
         HangUp::Ask(self.stream().as_fd())
     }
-}
-
-/// The bytes of `slices` in `space`, which has room for just these.
-fn gather<'a>(slices: &[IoSlice<'_>], space: &'a mut [u8]) -> &'a [u8] {
-    let mut place = 0;
-    for slice in slices {
-        space[place..place + slice.len()].copy_from_slice(slice);
-        place += slice.len();
-    }
-    space
 }
 
 /// The sending half of a connection in the file system. It has no packets, no priority and no reset: its peer, on this machine, sees

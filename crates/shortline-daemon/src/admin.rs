@@ -27,7 +27,7 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use serde::Serialize;
-use shortline_base::accept::{self, Accepts, TcpListening, UnixListening};
+use shortline_base::accept::{self, Accepts, Listening};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::Semaphore;
@@ -155,13 +155,13 @@ pub fn start(
     Ok(match socket {
         AdminSocket::Tcp(socket) => {
             socket.set_nonblocking(true)?;
-            let listener = TcpListening::new(socket)?;
+            let listener = Listening::<TcpStream>::new(socket)?;
             let served = Arc::new((Some(hosts), pages));
             tokio::spawn(run(listener, connections_max, by_tcp, served))
         }
         AdminSocket::Unix(socket) => {
             socket.set_nonblocking(true)?;
-            let listener = UnixListening::new(socket)?;
+            let listener = Listening::<UnixStream>::new(socket)?;
             // No page of a browser gets there.
             let served = Arc::new((None, pages));
             tokio::spawn(run(listener, connections_max, by_user, served))

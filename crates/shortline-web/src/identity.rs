@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use shortline_base::world;
 
+use crate::proxy::head::remove_where;
 use crate::trace_context::{Sampling, TRACEPARENT, TRACESTATE, TraceParent};
 
 /// The field of the id.
@@ -100,13 +101,9 @@ impl Identity {
 
     /// Names the request to its backend.
     pub fn tell(&self, headers: &mut HeaderMap) {
-        let is_dropped = |name: &&HeaderName| {
-            DISGUISED.contains(&name.as_str()) || TRACESTATE == **name && !self.is_continued
-        };
-        let dropped: Vec<HeaderName> = headers.keys().filter(is_dropped).cloned().collect();
-        for name in dropped {
-            headers.remove(name);
-        }
+        remove_where(headers, |name| {
+            DISGUISED.contains(&name.as_str()) || TRACESTATE == *name && !self.is_continued
+        });
         headers.insert(X_REQUEST_ID, self.id.0.clone());
         // The field of a later version goes on as it is where nothing is added to it.
         if let Some(trace) = &self.trace
@@ -146,7 +143,7 @@ impl fmt::Display for RequestId {
     }
 }
 
-/// A number in 32 digits. `format!` takes four times as many instructions.
+/// A number in 32 digits. With `format!` an id took 500 instructions more.
 fn hexadecimal(number: u128) -> [u8; 32] {
     let mut digits = [0; 32];
     for (byte, pair) in number

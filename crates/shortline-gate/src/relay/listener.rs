@@ -9,8 +9,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use shortline_base::accept::{self, Accepts, TcpListening, UnixListening};
-use tokio::net::{TcpListener, UnixListener};
+use shortline_base::accept::{self, Accepts, Listening};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::watch;
 
 use super::{Accepting, Limits, Order, Registration, Registry, Socket};
@@ -56,16 +56,16 @@ impl Listener {
     /// Registers `socket` with this thread's runtime.
     fn attach(&self, socket: OwnedFd) -> io::Result<Attached> {
         Ok(match self {
-            Self::Tcp(_) => Attached::Tcp(TcpListening::new(socket)?),
-            Self::Unix(_) => Attached::Unix(UnixListening::new(socket)?),
+            Self::Tcp(_) => Attached::Tcp(Listening::new(socket)?),
+            Self::Unix(_) => Attached::Unix(Listening::new(socket)?),
         })
     }
 }
 
 /// The same with a thread's runtime.
 enum Attached {
-    Tcp(TcpListening),
-    Unix(UnixListening),
+    Tcp(Listening<TcpStream>),
+    Unix(Listening<UnixStream>),
 }
 
 impl Accepts for Attached {

@@ -91,7 +91,8 @@ impl Namespace {
     }
 }
 
-fn parameter_path(parameter: &str) -> String {
+/// Where a parameter of the kernel is. Older kernels do not have each.
+pub(super) fn parameter_path(parameter: &str) -> String {
     format!("/proc/sys/{}", parameter.replace('.', "/"))
 }
 

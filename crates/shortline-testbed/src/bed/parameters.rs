@@ -7,6 +7,7 @@ use std::path::Path;
 
 use super::hop;
 use super::native::FAR_ADDRESS;
+use super::netns::parameter_path;
 use super::router::client_address;
 use super::setup::{Bottleneck, Setup, SynTimeouts, System};
 use crate::testbed::Testbed;
@@ -20,9 +21,7 @@ pub(super) const INITIAL_RTO: &str = "net.ipv4.tcp_timeout_init_ms";
 
 /// Whether the timeout of a SYN can be set in this kernel.
 pub fn sets_initial_rto() -> bool {
-    Path::new("/proc/sys")
-        .join(INITIAL_RTO.replace('.', "/"))
-        .exists()
+    Path::new(&parameter_path(INITIAL_RTO)).exists()
 }
 
 /// The parameter for how many timeouts of a SYN are as long as the first (Linux 6.5 and later).
@@ -30,9 +29,7 @@ pub(super) const SYN_LINEAR_TIMEOUTS: &str = "net.ipv4.tcp_syn_linear_timeouts";
 
 /// Whether timeouts of a SYN can be linear in this kernel.
 pub(super) fn sets_syn_timeouts() -> bool {
-    Path::new("/proc/sys")
-        .join(SYN_LINEAR_TIMEOUTS.replace('.', "/"))
-        .exists()
+    Path::new(&parameter_path(SYN_LINEAR_TIMEOUTS)).exists()
 }
 
 /// How timeouts of a SYN grow in this kernel, in words. `linear` is the parameter's value in the clients' namespace.

@@ -201,6 +201,13 @@ fn is_hop_by_hop(name: &HeaderName) -> bool {
     )
 }
 
+/// Removes the fields whose names are so.
+pub fn remove_where(headers: &mut HeaderMap, is_removed: impl Fn(&HeaderName) -> bool) {
+    let names = headers.keys().filter(|name| is_removed(name));
+    let names = names.cloned().collect();
+    remove(headers, names);
+}
+
 fn remove(headers: &mut HeaderMap, names: Vec<HeaderName>) {
     for name in names {
         headers.remove(name);
@@ -301,12 +308,10 @@ fn is_of_certificate(name: &str, _: bool) -> bool {
 
 /// Drops fields, also in the spelling that CGI treats as the same.
 fn drop_all(headers: &mut HeaderMap, is_dropped: fn(&str, bool) -> bool) {
-    let is_dropped = |name: &&HeaderName| match name.as_str() {
+    remove_where(headers, |name| match name.as_str() {
         disguised if disguised.contains('_') => is_dropped(&disguised.replace('_', "-"), true),
         plain => is_dropped(plain, false),
-    };
-    let dropped: Vec<HeaderName> = headers.keys().filter(is_dropped).cloned().collect();
-    remove(headers, dropped);
+    });
 }
 
 /// Says who the client is and what it asked for: in the place of what it says itself, or behind that if it is trusted.

@@ -2,7 +2,7 @@
 
 use http::header::{CONNECTION, HeaderMap, HeaderName, HeaderValue};
 
-use crate::proxy::head::connection_options;
+use crate::proxy::head::{connection_options, remove_where};
 
 /// Changes of header fields: first those to remove, then those to set, then those to add.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -37,12 +37,9 @@ impl Changes {
 
 /// Removes a field in any spelling: `-` and `_` are the same to programs that read fields as variables.
 pub fn remove_alike(headers: &mut HeaderMap, field: &HeaderName) {
-    let is_alike =
-        |name: &&HeaderName| name.as_str().replace('_', "-") == field.as_str().replace('_', "-");
-    let alike: Vec<HeaderName> = headers.keys().filter(is_alike).cloned().collect();
-    for name in alike {
-        headers.remove(name);
-    }
+    remove_where(headers, |name| {
+        name.as_str().replace('_', "-") == field.as_str().replace('_', "-")
+    });
 }
 
 /// Lets these fields get to the backend: what the client sends of them for one connection goes, and `Connection` no longer names

@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixListener;
 use std::task::{Context, Poll, ready};
 
-use shortline_base::accept::{Accepts, TcpListening, UnixListening};
+use shortline_base::accept::{Accepts, Listening};
 use shortline_base::socket::Halves;
 use tokio::net::{TcpStream, UnixStream};
 
@@ -57,8 +57,8 @@ impl Socket {
     /// The socket for the runtime of this thread.
     pub(super) fn register(&self) -> io::Result<Registered> {
         Ok(match self {
-            Self::Tcp(socket) => Registered::Tcp(TcpListening::new(socket.try_clone()?)?),
-            Self::Unix(socket) => Registered::Unix(UnixListening::new(socket.try_clone()?)?),
+            Self::Tcp(socket) => Registered::Tcp(Listening::new(socket.try_clone()?)?),
+            Self::Unix(socket) => Registered::Unix(Listening::new(socket.try_clone()?)?),
         })
     }
 
@@ -81,8 +81,8 @@ impl Socket {
 
 /// A socket that listens, with a runtime.
 pub(super) enum Registered {
-    Tcp(TcpListening),
-    Unix(UnixListening),
+    Tcp(Listening<TcpStream>),
+    Unix(Listening<UnixStream>),
 }
 
 impl Accepts for Registered {

@@ -34,8 +34,8 @@ use shortline_sched::units::{Rate, Span};
 use super::hop::{self, Hop};
 use super::netns::Namespace;
 use super::parameters::{
-    INITIAL_RTO, SYN_LINEAR_TIMEOUTS, clients_of, initial_rto_ms, notes_on, server_parameters,
-    sets_initial_rto, sets_syn_timeouts, syn_backoff, with_congestion_control,
+    INITIAL_RTO, SYN_LINEAR_TIMEOUTS, clients_of, has_parameter, initial_rto_ms, notes_on,
+    server_parameters, sets_initial_rto, sets_syn_timeouts, syn_backoff, with_congestion_control,
 };
 use super::queue::{FairQueue, parse_fifo};
 use super::router::{CLIENTS, Router, client_address};
@@ -144,7 +144,7 @@ impl NativeBed {
             wire: None,
             hop,
             clients: clients_of(setup),
-            notes: notes_on(setup, sets_initial_rto(), sets_syn_timeouts()),
+            notes: notes_on(setup, has_parameter),
             server,
             client,
         };

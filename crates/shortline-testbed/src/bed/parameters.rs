@@ -21,7 +21,7 @@ pub(super) const INITIAL_RTO: &str = "net.ipv4.tcp_timeout_init_ms";
 
 /// Whether the timeout of a SYN can be set in this kernel.
 pub fn sets_initial_rto() -> bool {
-    Path::new(&parameter_path(INITIAL_RTO)).exists()
+    has_parameter(INITIAL_RTO)
 }
 
 /// The parameter for how many timeouts of a SYN are as long as the first (Linux 6.5 and later).
@@ -29,7 +29,12 @@ pub(super) const SYN_LINEAR_TIMEOUTS: &str = "net.ipv4.tcp_syn_linear_timeouts";
 
 /// Whether timeouts of a SYN can be linear in this kernel.
 pub(super) fn sets_syn_timeouts() -> bool {
-    Path::new(&parameter_path(SYN_LINEAR_TIMEOUTS)).exists()
+    has_parameter(SYN_LINEAR_TIMEOUTS)
+}
+
+/// Whether this kernel has the parameter.
+pub(super) fn has_parameter(name: &str) -> bool {
+    Path::new(&parameter_path(name)).exists()
 }
 
 /// How timeouts of a SYN grow in this kernel, in words. `linear` is the parameter's value in the clients' namespace.
@@ -96,19 +101,16 @@ pub(super) fn clients_of(setup: &Setup) -> Vec<(Ipv4Addr, f64)> {
         .collect()
 }
 
-pub(super) fn notes_on(
-    setup: &Setup,
-    sets_initial_rto: bool,
-    sets_syn_timeouts: bool,
-) -> Vec<String> {
+/// What the setup asks for in vain, of a kernel that has some parameters and not others.
+pub(super) fn notes_on(setup: &Setup, has_parameter: impl Fn(&str) -> bool) -> Vec<String> {
     let mut notes = Vec::new();
-    if !sets_initial_rto && initial_rto_ms(setup) != INITIAL_RTO_MS {
+    if !has_parameter(INITIAL_RTO) && initial_rto_ms(setup) != INITIAL_RTO_MS {
         let rto = setup.system.initial_rto;
         notes.push(format!(
             "initial RTO: {rto} asked for, 1s had (the kernel has no setting for it; --bed virtual has)"
         ));
     }
-    if !sets_syn_timeouts && setup.system.syn_timeouts == SynTimeouts::Linear {
+    if !has_parameter(SYN_LINEAR_TIMEOUTS) && setup.system.syn_timeouts == SynTimeouts::Linear {
         notes.push(
             "timeouts of a SYN: linear asked for, doubled had (Linux has the setting from 6.5 on)"
                 .into(),
@@ -167,18 +169,15 @@ mod tests {
         let mut setup = Setup::today();
         setup.system.initial_rto = "3s".parse().unwrap();
         assert_eq!(initial_rto_ms(&setup), 3000);
-        let notes = notes_on(&setup, false, true);
+        let notes = notes_on(&setup, |name| name != INITIAL_RTO);
         assert!(
             notes[0].starts_with("initial RTO: 3s asked for, 1s had"),
             "{notes:?}"
         );
-        assert_eq!(notes_on(&setup, true, true), Vec::<String>::new());
-        assert_eq!(
-            notes_on(&Setup::today(), false, false),
-            Vec::<String>::new()
-        );
+        assert_eq!(notes_on(&setup, |_| true), Vec::<String>::new());
+        assert_eq!(notes_on(&Setup::today(), |_| false), Vec::<String>::new());
         setup.system.syn_timeouts = SynTimeouts::Linear;
-        let notes = notes_on(&setup, true, false);
+        let notes = notes_on(&setup, |name| name != SYN_LINEAR_TIMEOUTS);
         assert!(
             notes[0].starts_with("timeouts of a SYN: linear asked for, doubled had"),
             "{notes:?}"

@@ -57,3 +57,61 @@ impl Delay {
         self.smooth_ns += span_ns / (span_ns + smoothing_ns) * (delay_ns - self.smooth_ns);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOOK_NS: f64 = 10e6;
+    const MS: f64 = 1e6;
+
+    /// What is seen after these delays, in milliseconds, one every 10 ms.
+    fn seen_ms(delays_ms: impl IntoIterator<Item = f64>) -> f64 {
+        let mut delay = Delay::new(0.0);
+        for delay_ms in delays_ms {
+            delay.take_in(delay_ms * MS, LOOK_NS);
+        }
+        delay.ns() / MS
+    }
+
+    /// A number for each of 1,000 looks: the first for even ones, the second for odd ones.
+    fn in_turn(even: f64, odd: f64) -> impl Iterator<Item = f64> {
+        (0..1000).map(move |look| if look % 2 == 0 { even } else { odd })
+    }
+
+    #[test]
+    fn a_queue_that_stays_is_all_of_it() {
+        let seen = seen_ms(in_turn(40.0, 40.0));
+        assert!((seen - 40.0).abs() < 0.1, "{seen} ms");
+    }
+
+    #[test]
+    fn a_queue_that_grows_evenly_is_followed_closely() {
+        let seen = seen_ms((1..=1000).map(|look| f64::from(look) * 0.1));
+        assert!((99.0..=100.0).contains(&seen), "{seen} ms");
+    }
+
+    #[test]
+    fn what_the_paths_vary_by_themselves_is_no_queue() {
+        assert!(seen_ms(in_turn(0.0, 30.0)) < 0.1);
+    }
+
+    #[test]
+    fn a_queue_behind_paths_that_vary_is_still_seen() {
+        let seen = seen_ms(in_turn(37.0, 43.0));
+        assert!((30.0..=40.0).contains(&seen), "{seen} ms");
+    }
+
+    #[test]
+    fn a_queue_that_comes_is_seen_later_where_paths_vary() {
+        let after = |quiet: f64, varies: f64| {
+            let come = [60.0 - varies, 60.0 + varies, 60.0 - varies];
+            seen_ms(in_turn(quiet - varies, quiet + varies).chain(come))
+        };
+        let (steady, varying) = (after(20.0, 0.0), after(20.0, 5.0));
+        assert!(
+            steady > 40.0 && varying < steady,
+            "{steady} and {varying} ms"
+        );
+    }
+}

@@ -40,8 +40,6 @@ const SEND_BUFFER_BYTES_MAX: usize = 256 * 1024;
 /// Streams that a client may open and reset before its connection counts as an attack.
 const RESETS_PENDING_MAX: usize = 32;
 
-type StreamTask = Pin<Box<dyn Future<Output = ()> + Send>>;
-
 /// A connection that speaks HTTP/2.
 pub struct Http2<S> {
     h2: Box<server::Connection<Watched<Gathered<S>>, Bytes>>,
@@ -94,7 +92,8 @@ where
         gathering,
     } = http2;
     let moved = Arc::new(Notify::new());
-    let mut streams: FuturesUnordered<StreamTask> = FuturesUnordered::new();
+    // It keeps each in an allocation of its own.
+    let mut streams = FuturesUnordered::new();
     let mut moves_seen = 0;
     let ended = poll_fn(|context| {
         match connection.watch.order(context) {
@@ -122,7 +121,7 @@ where
                         condemned: Arc::clone(&condemned),
                         stream: request.body().stream_id().as_u32(),
                     };
-                    streams.push(Box::pin(exchange.answer(request, respond)));
+                    streams.push(exchange.answer(request, respond));
                 }
                 Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(error)),
                 Poll::Ready(None) => return Poll::Ready(Ok(())),
@@ -188,23 +187,21 @@ impl Exchange {
             let mut work = pin!(respond(connection, head, received, place));
             let mut go_on = pin!(continue_wanted.wanted().fuse());
             poll_fn(|context| {
+                // Most need not wait, and then nothing else is asked for.
+                if let Poll::Ready(started) = work.as_mut().poll(context) {
+                    return Poll::Ready(started.map_err(|error| {
+                        tracing::debug!("HTTP/2 stream refused: {error}");
+                        Reason::REFUSED_STREAM
+                    }));
+                }
                 if go_on.as_mut().poll(context).is_ready() {
                     let mut interim = Response::new(());
                     *interim.status_mut() = StatusCode::CONTINUE;
                     // It fails only for a stream that is gone.
                     let _ = channel.send_informational(interim);
                 }
-                match channel.poll_reset(context) {
-                    // The client has reset the stream. Dropping the future takes its job out of the
-                    // queue.
-                    Poll::Ready(_) => Poll::Ready(Err(Reason::CANCEL)),
-                    Poll::Pending => work.as_mut().poll(context).map(|started| {
-                        started.map_err(|error| {
-                            tracing::debug!("HTTP/2 stream refused: {error}");
-                            Reason::REFUSED_STREAM
-                        })
-                    }),
-                }
+                // Once the client has reset the stream, dropping the future takes its job out of the queue.
+                channel.poll_reset(context).map(|_| Err(Reason::CANCEL))
             })
             .await?
         };
@@ -245,10 +242,12 @@ async fn send(
     while !outgoing.is_complete() {
         // Data needs window; the end of a stream does not.
         let bytes = window(connection, moved, &mut outgoing, stream).await?;
-        let frame = poll_fn(|context| match poll_reset(stream, context) {
-            Some(error) => Poll::Ready(Some(Err(error))),
-            None => outgoing.poll_frame(context, bytes.unwrap_or(0)),
-        });
+        let frame = poll_fn(
+            |context| match outgoing.poll_frame(context, bytes.unwrap_or(0)) {
+                Poll::Pending => poll_reset(stream, context).map(|error| Some(Err(error))),
+                frame => frame,
+            },
+        );
         let end = match frame.await.transpose()?.map(Frame::into_data) {
             Some(Ok(chunk)) => stream.send_data(chunk, outgoing.is_complete()),
             Some(Err(frame)) => stream.send_trailers(frame.into_trailers().unwrap_or_default()),
@@ -268,12 +267,9 @@ async fn window(
     stream: &mut SendStream<Bytes>,
 ) -> io::Result<Option<u32>> {
     loop {
-        // Enabled before the check, so that no move is missed in between.
-        let mut next_move = pin!(moved.notified());
-        next_move.as_mut().enable();
-        let granted_bytes = poll_fn(|context| match poll_reset(stream, context) {
-            Some(error) => Poll::Ready(Err(error)),
-            None => outgoing.poll_ready(context),
+        let granted_bytes = poll_fn(|context| match outgoing.poll_ready(context) {
+            Poll::Pending => poll_reset(stream, context).map(Err),
+            granted => granted,
         })
         .await?;
         let Some(granted_bytes) = granted_bytes else {
@@ -286,23 +282,24 @@ async fn window(
         if window_bytes > 0 {
             return Ok(Some(granted_bytes.min(window_bytes as u32)));
         }
+        // No move is missed in between: they are told by the task that polls this.
+        let mut next_move = pin!(moved.notified());
         stream.reserve_capacity(0);
         outgoing.decline();
         let _window_closed = connection.watch.window_closed();
-        poll_fn(|context| match poll_reset(stream, context) {
-            Some(error) => Poll::Ready(Err(error)),
-            None => next_move.as_mut().poll(context).map(Ok),
+        poll_fn(|context| match next_move.as_mut().poll(context) {
+            Poll::Pending => poll_reset(stream, context).map(Err),
+            Poll::Ready(()) => Poll::Ready(Ok(())),
         })
         .await?;
     }
 }
 
-/// Ready if the client has reset the stream, or the connection is gone.
-fn poll_reset(stream: &mut SendStream<Bytes>, context: &mut Context<'_>) -> Option<io::Error> {
-    match stream.poll_reset(context) {
-        Poll::Ready(_) => Some(io::ErrorKind::ConnectionReset.into()),
-        Poll::Pending => None,
-    }
+/// Ready if the client has reset the stream, or the connection is gone. Whatever is not waiting need not ask: h2 takes
+/// nothing for such a stream, and gives it no window.
+fn poll_reset(stream: &mut SendStream<Bytes>, context: &mut Context<'_>) -> Poll<io::Error> {
+    let reset = stream.poll_reset(context);
+    reset.map(|_| io::ErrorKind::ConnectionReset.into())
 }
 
 /// A response's head as HTTP/2 and HTTP/3 have it: without what is of a connection, and with the date.

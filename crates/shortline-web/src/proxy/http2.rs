@@ -82,8 +82,10 @@ pub struct Stream(Arc<Connection>);
 
 /// Why there is no response.
 pub struct Unanswered {
-    /// The request, if the backend has certainly not processed it and it can be sent again.
+    /// The request, if all of it is still there.
     pub request: Option<Box<Request<RequestBody>>>,
+    /// Whether the backend may have processed it.
+    pub has_begun: bool,
     /// Whether the connection can carry no further request.
     pub connection_ends: bool,
     /// The reason.
@@ -220,7 +222,7 @@ impl Stream {
         };
         let (response, stream) = match sent {
             Ok(sent) => sent,
-            Err(error) => return Err(self.unanswered(error, Some((head, body)))),
+            Err(error) => return Err(self.unanswered(error, false, Some((head, body)))),
         };
         let sending = if has_body {
             Sending::begin(body, stream)
@@ -231,11 +233,13 @@ impl Stream {
             Ok(response) => return self.answered(response, sending, is_head),
             Err(error) => error,
         };
-        let body = match is_unprocessed(&error) {
-            true => sending.given_back().await,
-            false => None,
+        let has_begun = !is_unprocessed(&error);
+        // A body that is under way is no longer whole.
+        let body = match has_begun && has_body {
+            true => None,
+            false => sending.given_back().await,
         };
-        Err(self.unanswered(error, body.map(|body| (head, body))))
+        Err(self.unanswered(error, has_begun, body.map(|body| (head, body))))
     }
 
     fn answered(
@@ -249,6 +253,7 @@ impl Stream {
         if head.headers.len() > fields_max {
             return Err(Unanswered {
                 request: None,
+                has_begun: true,
                 connection_ends: false,
                 error: format!("more than {fields_max} fields in the head of its response").into(),
             });
@@ -269,9 +274,15 @@ impl Stream {
         Ok(Response::from_parts(head, ResponseBody::Http2(body)))
     }
 
-    fn unanswered(&self, error: h2::Error, request: Option<(Parts, RequestBody)>) -> Unanswered {
+    fn unanswered(
+        &self,
+        error: h2::Error,
+        has_begun: bool,
+        request: Option<(Parts, RequestBody)>,
+    ) -> Unanswered {
         Unanswered {
             request: request.map(|(head, body)| Box::new(Request::from_parts(head, body))),
+            has_begun,
             connection_ends: !self.0.is_open(),
             error: error.into(),
         }

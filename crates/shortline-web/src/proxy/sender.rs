@@ -102,7 +102,7 @@ pub fn may_be_sent_again(request: &Request<RequestBody>) -> bool {
 }
 
 /// A copy of the request, which must have no body.
-pub fn copy(request: &Request<RequestBody>) -> Request<RequestBody> {
+fn copy(request: &Request<RequestBody>) -> Request<RequestBody> {
     let mut copy = Request::new(RequestBody::none());
     *copy.method_mut() = request.method().clone();
     *copy.uri_mut() = request.uri().clone();

@@ -15,7 +15,7 @@ use super::super::http2;
 use super::super::options::UpstreamOptions;
 use super::super::places::Place;
 use super::super::response::{BodyError, ResponseBody};
-use super::super::sender::{Sender, copy, may_be_sent_again};
+use super::super::sender::{Sender, may_be_sent_again};
 use super::super::upload::RequestBody;
 use crate::proxy_header::Ends;
 
@@ -131,15 +131,16 @@ impl Lease {
                 })
             }
             Channel::Http2(stream) => {
-                let again = may_be_repeated.then(|| copy(&request));
                 let sent = Box::pin(stream.send(request)).await;
-                sent.map_err(|unanswered| Unanswered {
-                    request: match unanswered.request {
-                        Some(request) => Some(*request),
-                        None => again.filter(|_| unanswered.connection_ends),
-                    },
-                    refused: !unanswered.connection_ends,
-                    error: unanswered.error,
+                sent.map_err(|unanswered| {
+                    let connection_ends = unanswered.connection_ends;
+                    let may_be_sent = !unanswered.has_begun || may_be_repeated && connection_ends;
+                    let request = unanswered.request.filter(|_| may_be_sent);
+                    Unanswered {
+                        request: request.map(|request| *request),
+                        refused: !connection_ends,
+                        error: unanswered.error,
+                    }
                 })
             }
         }

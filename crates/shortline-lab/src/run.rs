@@ -168,7 +168,7 @@ fn prepare(experiment: &Experiment, options: &RunOptions) -> Result<Prepared, La
     if !study.has_rate() && options.rate.is_some() {
         return Err(LabError::NoRate(id.clone()));
     }
-    if !study.has_bed() && options.bed != BedKind::Native {
+    if !study.runs_in_guests() && options.bed != BedKind::Native {
         return Err(LabError::NoBed(id.clone()));
     }
     let job = study.job(id, &asked)?;
@@ -183,7 +183,7 @@ fn prepare(experiment: &Experiment, options: &RunOptions) -> Result<Prepared, La
     if let Some(time) = options.bed.guest_time() {
         return Ok(Prepared {
             needs_root: false,
-            job: in_guest(time, options),
+            job: in_guest(time, study.guest_memory_mib(), options),
         });
     }
     let needs_root = study.has_bed();
@@ -194,11 +194,12 @@ fn prepare(experiment: &Experiment, options: &RunOptions) -> Result<Prepared, La
 }
 
 /// The same experiment on a guest's native bed.
-fn in_guest(time: guest::Time, options: &RunOptions) -> Job {
+fn in_guest(time: guest::Time, memory_mib: u32, options: &RunOptions) -> Job {
     let options = options.clone();
     Box::new(move |testbed| {
         folder::write_bed(testbed.out(), options.bed)?;
-        guest::run(testbed, time, &guest_words(testbed, &options)?)?;
+        let words = guest_words(testbed, &options)?;
+        guest::run(testbed, time, memory_mib, &words)?;
         Ok(())
     })
 }

@@ -283,6 +283,6 @@ fn what_this_machines_kernel_cannot_do_is_refused_in_a_line() {
             "{id}: {told}"
         );
     }
-    let bed = lab(&["run", "memory", "--bed", "uml"], folder.path());
+    let bed = lab(&["run", "throughput", "--bed", "uml"], folder.path());
     assert_eq!(bed.status.code(), Some(2));
 }

@@ -28,8 +28,8 @@ pub use kernel::Time;
 use kernel::{Kernel, cache_folder};
 use processor::Processor;
 
-/// The guest's memory, enough for the site, a server and the generator.
-const MEMORY: &str = "mem=2G";
+/// The memory of most guests, in MiB: enough for the site, a server and the generator.
+pub const MEMORY_MIB: u32 = 2048;
 /// The longest time a guest may run, by the host's clock.
 const GUEST_MAX: Duration = Duration::from_secs(4 * 3600);
 /// How often the guest's output is passed on.
@@ -40,16 +40,21 @@ const NO_MAPPINGS: &str = "vm.max_map_count has been reached";
 const MARK: &str = "lab: ";
 
 /// Boots a guest that runs `words` (a program and its arguments), and waits until it has powered off.
-/// The command's lines go to standard error in the meantime.
+/// The command's lines go to standard error in the meantime. Of `memory_mib` it takes what it uses.
 ///
 /// # Errors
 /// If there is no kernel, it does not boot, or the command fails.
-pub fn run(testbed: &Testbed, time: Time, words: &[String]) -> Result<(), TestbedError> {
+pub fn run(
+    testbed: &Testbed,
+    time: Time,
+    memory_mib: u32,
+    words: &[String],
+) -> Result<(), TestbedError> {
     let kernel = Kernel::find(time)?;
     let folder = testbed.scratch().join("guest");
     prepare(&folder, words)?;
     let console = folder.join("console.log");
-    let arguments = arguments(&kernel, &folder);
+    let arguments = arguments(&kernel, memory_mib, &folder);
     let log = Log::File(console.clone());
     let start = || Process::start(testbed, &Place::Here, &kernel.program, &arguments, &log);
     let processor = processor()?;
@@ -96,9 +101,8 @@ fn prepare(folder: &Path, words: &[String]) -> Result<(), TestbedError> {
     fs::write(&command, words.join("\n") + "\n").map_err(TestbedError::file(&command))
 }
 
-fn arguments(kernel: &Kernel, folder: &Path) -> Vec<String> {
+fn arguments(kernel: &Kernel, memory_mib: u32, folder: &Path) -> Vec<String> {
     let fixed = [
-        MEMORY,
         "root=/dev/root",
         "rootfstype=hostfs",
         "rw",
@@ -112,6 +116,7 @@ fn arguments(kernel: &Kernel, folder: &Path) -> Vec<String> {
         .map(ToOwned::to_owned)
         .chain(kernel.time_argument().map(ToOwned::to_owned))
         .chain([
+            format!("mem={memory_mib}M"),
             format!("init={folder}/init"),
             format!("SHORTLINE_GUEST={folder}"),
         ])

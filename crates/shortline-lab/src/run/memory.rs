@@ -19,17 +19,18 @@ use crate::LabError;
 use crate::study::design::{Experiment, Memory};
 use crate::study::plan::{read_json, write_json};
 use shortline_table::{Table, bytes};
-use shortline_testbed::Place;
-use shortline_testbed::Testbed;
 use shortline_testbed::idle_client::{self, IdleClient};
 use shortline_testbed::proc_fs;
 use shortline_testbed::process::raise_open_files;
 use shortline_testbed::server::{self, OursMode, Running, Server, ServerSetup, Speech};
+use shortline_testbed::{Place, Testbed, guest};
 
 /// File descriptors that this process needs besides.
 const FILES_SPARE: u64 = 200;
 /// How long the connections are idle before the memory is read. By then the server has parked them.
 const IDLE: Duration = Duration::from_secs(5);
+/// What a guest has for each connection, in KiB: the server, the client, and a socket of each in the kernel.
+const GUEST_CONNECTION_KIB: u64 = 128;
 /// The response to each request, in bytes.
 const BODY_BYTES: usize = 1_000;
 
@@ -42,17 +43,37 @@ struct Measured {
     server: String,
     protocol: String,
     connections: u32,
+    #[serde(flatten)]
+    resident: Resident,
+}
+
+/// The server's resident memory.
+#[derive(Debug, Serialize, Deserialize)]
+struct Resident {
     /// Before the first connection.
-    resident_begin_bytes: u64,
+    #[serde(rename = "resident_begin_bytes")]
+    begin_bytes: u64,
     /// With all of them idle.
-    resident_bytes: u64,
+    #[serde(rename = "resident_bytes")]
+    idle_bytes: u64,
     /// After they have closed.
-    resident_end_bytes: u64,
+    #[serde(rename = "resident_end_bytes")]
+    end_bytes: u64,
 }
 
 impl Study for Memory {
     fn length(&self) -> String {
         "about 2 minutes".into()
+    }
+
+    fn runs_in_guests(&self) -> bool {
+        true
+    }
+
+    fn guest_memory_mib(&self) -> u32 {
+        let connections_kib = u64::from(self.connections) * GUEST_CONNECTION_KIB;
+        let connections_mib = u32::try_from(connections_kib / 1024).unwrap_or(u32::MAX);
+        guest::MEMORY_MIB.saturating_add(connections_mib)
     }
 
     fn job(&self, _id: &str, asked: &Choices) -> Result<Job, LabError> {
@@ -91,77 +112,66 @@ fn run(testbed: &Testbed, servers: &[Server], connections: u32) -> Result<(), La
     fs::write(&file, vec![b'x'; BODY_BYTES]).map_err(LabError::file(&file))?;
     let mut all = Vec::new();
     for server in servers {
-        for (protocol, speech) in [
-            (
-                "HTTP/1.1",
-                Speech {
-                    tls: false,
-                    http2: false,
-                    http3: false,
-                },
-            ),
-            (
-                "HTTP/2 over TLS",
-                Speech {
-                    tls: true,
-                    http2: true,
-                    http3: false,
-                },
-            ),
-        ] {
+        for (protocol, speech) in protocols() {
             tracing::info!("memory: {server}, {protocol}, {connections} connections");
-            all.push(measure(
-                testbed,
-                *server,
-                protocol,
+            let usual = ServerSetup::new(Place::Here, free_port()?, &root);
+            let most = usual.connections_max;
+            let setup = ServerSetup {
                 speech,
-                &root,
+                connections_max: most.max(u64::from(connections) + FILES_SPARE),
+                ..usual
+            };
+            let resident = measure(testbed, *server, &setup, connections)?;
+            all.push(Measured {
+                server: server.to_string(),
+                protocol: protocol.into(),
                 connections,
-            )?);
+                resident,
+            });
             write_json(&testbed.out().join(RESULTS), &all)?;
         }
     }
     Ok(())
 }
 
+fn protocols() -> [(&'static str, Speech); 2] {
+    let encrypted = Speech {
+        tls: true,
+        http2: true,
+        http3: false,
+    };
+    [
+        ("HTTP/1.1", Speech::default()),
+        ("HTTP/2 over TLS", encrypted),
+    ]
+}
+
 fn measure(
     testbed: &Testbed,
     server: Server,
-    protocol: &str,
-    speech: Speech,
-    root: &Path,
+    setup: &ServerSetup,
     connections: u32,
-) -> Result<Measured, LabError> {
-    let usual = ServerSetup::new(Place::Here, free_port()?, root);
-    let setup = ServerSetup {
-        speech,
-        connections_max: usual
-            .connections_max
-            .max(u64::from(connections) + FILES_SPARE),
-        ..usual
-    };
-    let mut running = Running::start(testbed, server, &setup)?;
-    let resident_begin_bytes = proc_fs::resident_bytes(running.pid());
+) -> Result<Resident, LabError> {
+    let tls = setup.speech.tls;
+    let mut running = Running::start(testbed, server, setup)?;
+    let begin_bytes = proc_fs::resident_bytes(running.pid());
     let client = IdleClient {
         server: SocketAddr::from((Ipv4Addr::LOCALHOST, setup.port)),
         path: "/a.bin",
         body_bytes: BODY_BYTES,
         connections,
-        certificate: speech.tls.then(|| server::certificate_file(testbed)),
+        certificate: tls.then(|| server::certificate_file(testbed)),
     };
-    let resident_bytes = idle_client::hold(&client, || {
+    let idle_bytes = idle_client::hold(&client, || {
         std::thread::sleep(IDLE);
         proc_fs::resident_bytes(running.pid())
     })?;
     std::thread::sleep(IDLE);
     running.still_runs()?;
-    Ok(Measured {
-        server: server.to_string(),
-        protocol: protocol.into(),
-        connections,
-        resident_begin_bytes,
-        resident_bytes,
-        resident_end_bytes: proc_fs::resident_bytes(running.pid()),
+    Ok(Resident {
+        begin_bytes,
+        idle_bytes,
+        end_bytes: proc_fs::resident_bytes(running.pid()),
     })
 }
 
@@ -181,17 +191,16 @@ fn report(folder: &Path) -> Result<String, LabError> {
         "after",
     ]);
     for measured in &all {
-        let grown = measured
-            .resident_bytes
-            .saturating_sub(measured.resident_begin_bytes);
+        let resident = &measured.resident;
+        let grown = resident.idle_bytes.saturating_sub(resident.begin_bytes);
         table.row(vec![
             measured.server.clone(),
             measured.protocol.clone(),
             measured.connections.to_string(),
-            bytes(measured.resident_bytes as f64),
+            bytes(resident.idle_bytes as f64),
             bytes(grown as f64 / f64::from(measured.connections)),
-            bytes(measured.resident_begin_bytes as f64),
-            bytes(measured.resident_end_bytes as f64),
+            bytes(resident.begin_bytes as f64),
+            bytes(resident.end_bytes as f64),
         ]);
     }
     let mut text = String::new();

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use shortline_sched::units::Rate;
-use shortline_testbed::Testbed;
 use shortline_testbed::server::Server;
+use shortline_testbed::{Testbed, guest};
 
 use crate::LabError;
 use crate::study::design::{Experiment, Kind, SEEDS_MAX, Throughput};
@@ -24,6 +24,16 @@ pub trait Study {
     /// Whether it needs a bed: namespaces with an uplink between them.
     fn has_bed(&self) -> bool {
         false
+    }
+
+    /// Whether a guest may run it (`--bed uml` and `--bed virtual`).
+    fn runs_in_guests(&self) -> bool {
+        self.has_bed()
+    }
+
+    /// The memory of a guest that runs it, in MiB.
+    fn guest_memory_mib(&self) -> u32 {
+        guest::MEMORY_MIB
     }
 
     /// Whether its uplink's rate may be chosen.

@@ -56,7 +56,7 @@ fn the_list_has_a_line_for_every_figure() {
 #[test]
 fn what_the_bed_does_not_have_is_refused_in_a_line() {
     let told = error_of(RunOptions {
-        id: "memory".into(),
+        id: "throughput".into(),
         bed: BedKind::Uml,
         ..RunOptions::default()
     });

@@ -2,7 +2,8 @@
 //!
 //! Pages that change the database are requested with POST (a form), the others with GET, pictures
 //! at `/images/BYTES/NUMBER.gif`. An interaction that has begun runs to its end, like a servlet,
-//! even if its visitor has gone away. Work that nobody waits for still loads the database.
+//! even if its visitor has gone away. Work that nobody waits for still loads the database. Only when the
+//! shop has been closed for a while is it broken off, or it would load the database for whoever comes next.
 //!
 //! | status | when |
 //! |---|---|
@@ -32,6 +33,7 @@ use parking_lot::Mutex;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
 use crate::images;
 use crate::interaction::Interaction;
@@ -114,6 +116,8 @@ struct Shop {
     work: WorkOptions,
     made: Instant,
     executions: Mutex<Vec<Execution>>,
+    /// Nobody waits for a page any more.
+    over: CancellationToken,
 }
 
 impl Application {
@@ -141,6 +145,7 @@ impl Application {
                 work,
                 made: Instant::now(),
                 executions: Mutex::default(),
+                over: CancellationToken::new(),
             }),
         })
     }
@@ -173,6 +178,7 @@ impl Application {
         drop((listener, close));
         let ended = async { while visitors.join_next().await.is_some() {} };
         tokio::time::timeout(CLOSING_MAX, ended).await.ok();
+        self.shop.over.cancel();
         self.shop.pool.close();
     }
 }
@@ -200,9 +206,10 @@ async fn visitor(shop: Arc<Shop>, stream: TcpStream, mut closed: watch::Receiver
     let service = service_fn(move |request| {
         let shop = Arc::clone(&shop);
         async move {
-            let answer = tokio::spawn(answer(shop, request));
-            let answer = answer.await;
-            Ok::<_, Infallible>(answer.unwrap_or_else(|_| {
+            let over = shop.over.clone();
+            let answer = answer(shop, request);
+            let answer = tokio::spawn(async move { over.run_until_cancelled(answer).await });
+            Ok::<_, Infallible>(answer.await.ok().flatten().unwrap_or_else(|| {
                 text(
                     StatusCode::INTERNAL_SERVER_ERROR,
                     "the page could not be made",

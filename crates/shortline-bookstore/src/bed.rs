@@ -92,6 +92,14 @@ impl Bed {
         Commands::find(kind).map(drop)
     }
 
+    /// The version of the installed server, in numbers: `15.18`.
+    ///
+    /// # Errors
+    /// [`BedError::Missing`], or that of starting it.
+    pub fn version(kind: Kind) -> Result<String, BedError> {
+        Commands::find(kind)?.version()
+    }
+
     /// Starts a server with an empty database.
     ///
     /// # Errors

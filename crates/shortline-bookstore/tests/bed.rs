@@ -67,6 +67,22 @@ fn assert_gone(paths: &[PathBuf]) {
     }
 }
 
+#[test]
+fn a_server_tells_its_version_in_numbers() {
+    for kind in Kind::ALL {
+        if let Err(missing) = Bed::available(kind) {
+            eprintln!("skipped: {missing}");
+            continue;
+        }
+        let version = Bed::version(kind).unwrap();
+        let numbers = version.split('.').map(str::parse::<u32>);
+        assert!(
+            numbers.clone().count() > 1 && numbers.clone().all(|number| number.is_ok()),
+            "{version}"
+        );
+    }
+}
+
 /// Timing a busy statement at both speeds would be a measurement. This only checks that the group
 /// exists, holds the server, and is gone after it.
 #[test]

@@ -5,6 +5,7 @@
 //! | `study` | the interface that each kind of experiment implements |
 //! | `uplink`, `bookstore`, `application`, `adversary`, `throughput`, `memory` | one kind each |
 //! | `listening` | starts a program, and waits until it listens |
+//! | `made_with` | the commit and the kernel, for each result |
 //! | `folder`, `pass` | a report on a folder of results, and on several of them in one |
 
 mod adversary;
@@ -12,6 +13,7 @@ mod application;
 mod bookstore;
 mod folder;
 mod listening;
+mod made_with;
 mod memory;
 pub mod pass;
 mod study;

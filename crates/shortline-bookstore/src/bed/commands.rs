@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use super::{BedError, Sizing};
 use crate::store::{Database, Kind};
@@ -33,6 +34,19 @@ impl Commands {
             initialise: find(kind, initialise)?,
             serve: find(kind, serve)?,
         })
+    }
+
+    /// The server's version, in numbers.
+    pub fn version(&self) -> Result<String, BedError> {
+        let said = Command::new(&self.serve).arg("--version").output();
+        let said = said.map_err(BedError::System)?.stdout;
+        let said = String::from_utf8_lossy(&said);
+        let is_of_version = |sign: char| sign.is_ascii_digit() || sign == '.';
+        let word = said
+            .split_whitespace()
+            .find(|word| word.starts_with(is_of_version));
+        let end = |word: &str| word.find(|sign| !is_of_version(sign)).unwrap_or(word.len());
+        Ok(word.map_or_else(String::new, |word| word[..end(word)].to_owned()))
     }
 
     /// The signal that ends the server at once. Nothing in it is needed any more.

@@ -5,8 +5,9 @@
 //! ```
 //!
 //! So the database is the bottleneck (002, 5) on a machine with two processors at least. Each result has
-//! the usage of both processors. The database is filled once for all of its runs, since their orders add
-//! little to it. At each load the runs with all doors follow each other, seed by seed, so that a drift of
+//! the usage of both processors. Each run has a database of its own, filled anew: best sellers are those of the last
+//! 3,333 orders, and the visitors' orders have half as many lines as those that it is filled with, so that each minute makes
+//! the longest interaction cheaper. At each load the runs with all doors follow each other, seed by seed, so that a drift of
 //! the machine affects all of them.
 //!
 //! Departures from 002: all times of visitors are scaled (see `load`), and runs are shorter. 002 had a
@@ -25,11 +26,13 @@ use shortline_bookstore::population::{Population, Scale, populate};
 
 use shortline_testbed::Testbed;
 
+use super::made_with;
 use super::study::{Choices, Data, Findings, Job, Study};
 use crate::LabError;
 use crate::report::shop;
 use crate::study::design::Experiment;
 use crate::study::plan::write_json;
+use crate::study::shop::outcome::MadeWith;
 use crate::study::shop::{Design, Pace, RESULTS, Run, Trial, outcome};
 
 /// The seed of the shop's content.
@@ -94,8 +97,9 @@ fn run(testbed: &Testbed, trial: &Trial) -> Result<(), LabError> {
             tracing::warn!("bookstore: {database} is left out: {missing}");
             continue;
         }
-        let bed = runtime.block_on(fill(database, processors))?;
+        let made_with = made_with(database)?;
         for run in wanted {
+            let bed = runtime.block_on(fill(database, processors))?;
             tracing::info!(
                 "bookstore: {database}, {}, {}, seed {}",
                 run.door,
@@ -118,12 +122,28 @@ fn run(testbed: &Testbed, trial: &Trial) -> Result<(), LabError> {
                 } else {
                     DATABASE_CONNECTIONS_MAX
                 },
+                made_with: made_with.clone(),
             };
             kept.push(visit.run(&runtime, run)?);
             write_json(&path, &kept)?;
         }
     }
     Ok(())
+}
+
+fn made_with(database: Kind) -> Result<MadeWith, LabError> {
+    let kernel = format!(
+        "Linux {}, {}",
+        made_with::kernel()?,
+        made_with::congestion_control()?
+    );
+    let version =
+        Bed::version(database).map_err(|error| LabError::failed("the database", &error))?;
+    Ok(MadeWith {
+        commit: made_with::COMMIT.into(),
+        kernel,
+        database: format!("{database} {version}"),
+    })
 }
 
 async fn fill(database: Kind, processor: Option<u32>) -> Result<Bed, LabError> {

@@ -81,7 +81,7 @@ impl Ran {
                 let conditions = Conditions::of(folder, &plan, beds(folder)?)?;
                 (conditions, Some(figures), None)
             }
-            Data::Shop(runs) => (Conditions::of_shop(&runs), None, Some(runs)),
+            Data::Shop(runs) => (Conditions::of_shop(folder, &runs)?, None, Some(runs)),
             Data::Text => (Conditions::default(), None, None),
         };
         Ok(Self {

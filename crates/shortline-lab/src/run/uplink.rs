@@ -22,7 +22,6 @@ mod site;
 mod study;
 mod warm_up;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -32,6 +31,7 @@ use shortline_base::port;
 pub use self::load::arrivals;
 use self::neighbour::Beside;
 use self::site::{Site, Sites};
+use super::made_with;
 use crate::LabError;
 use crate::study::kept::{Carried, samples_file, seed_folder, whole_file};
 use crate::study::offered::Offered;
@@ -60,9 +60,6 @@ const SAMPLE_DEVICE: Duration = Duration::from_millis(20);
 const SAMPLE_METRICS: Duration = Duration::from_millis(200);
 /// Time for what is still under way after the generator's end: the last FINs.
 const SETTLE: Duration = Duration::from_millis(300);
-
-/// The commit that this is built from (build.rs).
-const COMMIT: &str = env!("SHORTLINE_COMMIT");
 
 /// Makes the runs of the plan that are not kept yet, and keeps their results.
 ///
@@ -205,10 +202,10 @@ impl Run<'_> {
         let total = meter.total(running.pid())?;
         Ok(Carried {
             version: version.into(),
-            kernel: read_line(Path::new("/proc/sys/kernel/osrelease"))?,
+            kernel: made_with::kernel()?,
             congestion_control,
             syn_backoff: meter.syn_backoff()?,
-            commit: Some(COMMIT.into()),
+            commit: Some(made_with::COMMIT.into()),
             total: Counters {
                 bytes: total.bytes - before.bytes,
                 packets: total.packets - before.packets,
@@ -229,8 +226,7 @@ impl Run<'_> {
     fn meter(&self, server: Server) -> Result<(Meter, String), LabError> {
         let setup = &self.point.setup;
         if setup.loopback {
-            let default = Path::new("/proc/sys/net/ipv4/tcp_congestion_control");
-            return Ok((Meter::Admin(free_port()?), read_line(default)?));
+            return Ok((Meter::Admin(free_port()?), made_with::congestion_control()?));
         }
         let config = BedConfig {
             rate: self.point.rate,
@@ -290,11 +286,6 @@ impl Run<'_> {
             ..ServerSetup::new(place, port, &self.site.root)
         })
     }
-}
-
-fn read_line(path: &Path) -> Result<String, LabError> {
-    let text = fs::read_to_string(path).map_err(LabError::file(path))?;
-    Ok(text.trim().to_owned())
 }
 
 /// A free port of 127.0.0.1.

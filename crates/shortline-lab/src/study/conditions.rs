@@ -1,12 +1,13 @@
 //! The conditions of an experiment's runs, for the page of a pass.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::KeptError;
 use super::plan::Plan;
+use super::shop::outcome::MadeWith;
 use super::{kept, shop};
 
 /// The conditions in words. What does not apply is `None`.
@@ -59,20 +60,36 @@ impl Conditions {
         })
     }
 
-    /// Of runs with the bookstore.
-    pub fn of_shop(runs: &[shop::Outcome]) -> Self {
+    /// Of runs with the bookstore, whose records are in `folder`.
+    ///
+    /// # Errors
+    /// If a file of records cannot be read.
+    pub fn of_shop(folder: &Path, runs: &[shop::Outcome]) -> Result<Self, KeptError> {
         let seconds: BTreeSet<u64> = runs.iter().map(|one| one.run.seconds).collect();
         let seeds: BTreeSet<u64> = runs.iter().map(|one| one.run.seed).collect();
-        let databases: BTreeSet<String> = runs
-            .iter()
-            .map(|one| one.run.database.to_string())
-            .collect();
-        Self {
+        let database = |one: &shop::Outcome| match one.made_with.database.as_str() {
+            "" => one.run.database.to_string(),
+            version => version.to_owned(),
+        };
+        let databases: BTreeSet<String> = runs.iter().map(database).collect();
+        let told = |of: fn(&MadeWith) -> &String| -> BTreeSet<&String> {
+            let told = runs.iter().map(|one| of(&one.made_with));
+            told.filter(|told| !told.is_empty()).collect()
+        };
+        let records = runs.iter().map(|one| one.run.records_file(folder));
+        let records: Vec<PathBuf> = records.collect();
+        // A report needs none of them, and they may have been put elsewhere.
+        let are_there = records.iter().all(|file| file.exists());
+        let digest = are_there.then(|| kept::digest_of(records)).transpose()?;
+        Ok(Self {
             bed: joined(databases, ", "),
+            kernel: joined(told(|made_with| &made_with.kernel), "; "),
+            commits: joined(told(|made_with| &made_with.commit), ", "),
+            records: digest.unwrap_or_default(),
             seconds: joined(seconds, ", "),
             seeds: joined(seeds, ", "),
             ..Self::default()
-        }
+        })
     }
 }
 

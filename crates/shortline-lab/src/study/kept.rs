@@ -114,16 +114,22 @@ pub fn carried(out: &Path, plan: &Plan) -> Result<Vec<Carried>, KeptError> {
     files.iter().map(|file| read_json(file)).collect()
 }
 
-/// The SHA-256 of the records of the plan's whole runs, one after the other in the order of their paths. It tells whether
-/// records that are kept elsewhere are those that a page was made from.
+/// The digest of the records of the plan's whole runs.
 ///
 /// # Errors
 /// If a file of records cannot be read.
 pub fn digest(out: &Path, plan: &Plan) -> Result<String, KeptError> {
-    let mut files: Vec<PathBuf> = whole_files(out, plan)
-        .iter()
-        .map(|file| file.with_extension("csv"))
-        .collect();
+    let files = whole_files(out, plan);
+    let records = files.iter().map(|file| file.with_extension("csv"));
+    digest_of(records.collect())
+}
+
+/// The SHA-256 of files of records, one after the other in the order of their paths. It tells whether
+/// records that are kept elsewhere are those that a page was made from.
+///
+/// # Errors
+/// If a file cannot be read.
+pub fn digest_of(mut files: Vec<PathBuf>) -> Result<String, KeptError> {
     files.sort();
     let mut context = ring::digest::Context::new(&ring::digest::SHA256);
     for file in &files {

@@ -16,7 +16,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 
 use super::counters::Reading;
-use super::outcome::{ExecutionTimes, Outcome, seconds_of};
+use super::outcome::{ExecutionTimes, MadeWith, Outcome, seconds_of};
 use super::watch::{self, Look};
 use super::{Run, door};
 use crate::LabError;
@@ -36,6 +36,7 @@ pub struct Visit<'a> {
     /// The highest throughput of the database so far, in interactions per second.
     pub capacity_per_s: Option<f64>,
     pub connections_max: u32,
+    pub made_with: MadeWith,
 }
 
 /// The measurements besides the browsers' own records.
@@ -99,6 +100,7 @@ impl Visit<'_> {
             late_mean_s: mean(results.records.iter().map(|record| record.lag_s)),
             turned_away: results.turned_away,
             phase_s: visitors.phase_s,
+            made_with: self.made_with.clone(),
         })
     }
 
@@ -164,13 +166,9 @@ impl Visit<'_> {
     }
 
     fn keep_records(&self, run: Run, results: &browser::Results) -> Result<(), LabError> {
-        let folder = self.testbed.out().join("records");
-        fs::create_dir_all(&folder).map_err(LabError::file(&folder))?;
-        let name = format!(
-            "{}-{}-{}-{}.csv",
-            run.database, run.door, run.load, run.seed
-        );
-        let path = folder.join(name);
+        let path = run.records_file(self.testbed.out());
+        let folder = path.parent().unwrap_or(&path);
+        fs::create_dir_all(folder).map_err(LabError::file(folder))?;
         shortline_load::record::write_records(&path, &results.records)
             .map_err(|error| LabError::failed("keeping the records", &error))
     }

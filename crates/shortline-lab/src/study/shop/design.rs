@@ -1,5 +1,7 @@
 //! The design of an experiment with the bookstore, as data.
 
+use std::path::{Path, PathBuf};
+
 use serde::{Deserialize, Serialize};
 use shortline_bookstore::{Kind, Locking, Statements};
 
@@ -135,6 +137,21 @@ pub struct Run {
     pub seconds: u64,
     /// The calibrated capacity, in milliseconds of estimated service.
     pub capacity_ms: u32,
+}
+
+impl Run {
+    /// The file of its records in a folder of results.
+    pub fn records_file(&self, folder: &Path) -> PathBuf {
+        let Self {
+            database,
+            door,
+            load,
+            seed,
+            ..
+        } = self;
+        let name = format!("{database}-{door}-{load}-{seed}.csv");
+        folder.join("records").join(name)
+    }
 }
 
 impl Trial {

@@ -41,6 +41,20 @@ pub struct Outcome {
     pub turned_away: u64,
     /// How long a phase of the open loop was, in seconds.
     pub phase_s: Option<f64>,
+    /// What it was made with. Empty in results of before this was kept.
+    #[serde(default)]
+    pub made_with: MadeWith,
+}
+
+/// What a run was made with.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct MadeWith {
+    /// The commit of this program.
+    pub commit: String,
+    /// The kernel, and its congestion control.
+    pub kernel: String,
+    /// The database's version.
+    pub database: String,
 }
 
 /// How long interactions of a type occupied the database, from the first statement to the last answer,
@@ -229,6 +243,7 @@ pub mod made_up {
             late_mean_s: 0.001,
             turned_away: 0,
             phase_s: None,
+            made_with: MadeWith::default(),
         }
     }
 }

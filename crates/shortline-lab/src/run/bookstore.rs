@@ -122,7 +122,7 @@ fn run(testbed: &Testbed, trial: &Trial) -> Result<(), LabError> {
                 } else {
                     DATABASE_CONNECTIONS_MAX
                 },
-                made_with: made_with.clone(),
+                made_with: &made_with,
             };
             kept.push(visit.run(&runtime, run)?);
             write_json(&path, &kept)?;
@@ -132,16 +132,12 @@ fn run(testbed: &Testbed, trial: &Trial) -> Result<(), LabError> {
 }
 
 fn made_with(database: Kind) -> Result<MadeWith, LabError> {
-    let kernel = format!(
-        "Linux {}, {}",
-        made_with::kernel()?,
-        made_with::congestion_control()?
-    );
     let version =
         Bed::version(database).map_err(|error| LabError::failed("the database", &error))?;
     Ok(MadeWith {
         commit: made_with::COMMIT.into(),
-        kernel,
+        kernel: made_with::kernel()?,
+        congestion_control: made_with::congestion_control()?,
         database: format!("{database} {version}"),
     })
 }

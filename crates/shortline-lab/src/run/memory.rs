@@ -29,8 +29,8 @@ use shortline_testbed::{Place, Testbed, guest};
 const FILES_SPARE: u64 = 200;
 /// How long the connections are idle before the memory is read. By then the server has parked them.
 const IDLE: Duration = Duration::from_secs(5);
-/// What a guest has for each connection, in KiB: the server, the client, and a socket of each in the kernel.
-const GUEST_CONNECTION_KIB: u64 = 128;
+/// So many connections have a MiB of a guest: in the server, in the client, and in a socket of each in the kernel.
+const GUEST_CONNECTIONS_A_MIB: u32 = 8;
 /// The response to each request, in bytes.
 const BODY_BYTES: usize = 1_000;
 
@@ -71,9 +71,7 @@ impl Study for Memory {
     }
 
     fn guest_memory_mib(&self) -> u32 {
-        let connections_kib = u64::from(self.connections) * GUEST_CONNECTION_KIB;
-        let connections_mib = u32::try_from(connections_kib / 1024).unwrap_or(u32::MAX);
-        guest::MEMORY_MIB.saturating_add(connections_mib)
+        guest::MEMORY_MIB + self.connections / GUEST_CONNECTIONS_A_MIB
     }
 
     fn job(&self, _id: &str, asked: &Choices) -> Result<Job, LabError> {

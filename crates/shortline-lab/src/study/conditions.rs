@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 
 use super::KeptError;
 use super::plan::Plan;
-use super::shop::outcome::MadeWith;
 use super::{kept, shop};
 
 /// The conditions in words. What does not apply is `None`.
@@ -41,8 +40,7 @@ impl Conditions {
     /// If the kept result of a run is wrong.
     pub fn of(folder: &Path, plan: &Plan, bed: String) -> Result<Self, KeptError> {
         let carried = kept::carried(folder, plan)?;
-        let kernel =
-            |run: &kept::Carried| format!("Linux {}, {}", run.kernel, run.congestion_control);
+        let kernel = |run: &kept::Carried| kernel(&run.kernel, &run.congestion_control);
         let kernels: BTreeSet<String> = carried.iter().map(kernel).collect();
         let told = |of: fn(&kept::Carried) -> Option<&String>| -> BTreeSet<&String> {
             carried.iter().filter_map(of).collect()
@@ -67,15 +65,16 @@ impl Conditions {
     pub fn of_shop(folder: &Path, runs: &[shop::Outcome]) -> Result<Self, KeptError> {
         let seconds: BTreeSet<u64> = runs.iter().map(|one| one.run.seconds).collect();
         let seeds: BTreeSet<u64> = runs.iter().map(|one| one.run.seed).collect();
-        let database = |one: &shop::Outcome| match one.made_with.database.as_str() {
-            "" => one.run.database.to_string(),
-            version => version.to_owned(),
+        let database = |one: &shop::Outcome| match &one.made_with {
+            Some(made_with) => made_with.database.clone(),
+            None => one.run.database.to_string(),
         };
         let databases: BTreeSet<String> = runs.iter().map(database).collect();
-        let told = |of: fn(&MadeWith) -> &String| -> BTreeSet<&String> {
-            let told = runs.iter().map(|one| of(&one.made_with));
-            told.filter(|told| !told.is_empty()).collect()
-        };
+        let made_with = || runs.iter().filter_map(|one| one.made_with.as_ref());
+        let kernels: BTreeSet<String> = made_with()
+            .map(|made_with| kernel(&made_with.kernel, &made_with.congestion_control))
+            .collect();
+        let commits: BTreeSet<&String> = made_with().map(|made_with| &made_with.commit).collect();
         let records = runs.iter().map(|one| one.run.records_file(folder));
         let records: Vec<PathBuf> = records.collect();
         // A report needs none of them, and they may have been put elsewhere.
@@ -83,14 +82,18 @@ impl Conditions {
         let digest = are_there.then(|| kept::digest_of(records)).transpose()?;
         Ok(Self {
             bed: joined(databases, ", "),
-            kernel: joined(told(|made_with| &made_with.kernel), "; "),
-            commits: joined(told(|made_with| &made_with.commit), ", "),
+            kernel: joined(kernels, "; "),
+            commits: joined(commits, ", "),
             records: digest.unwrap_or_default(),
             seconds: joined(seconds, ", "),
             seeds: joined(seeds, ", "),
             ..Self::default()
         })
     }
+}
+
+fn kernel(release: &str, congestion_control: &str) -> String {
+    format!("Linux {release}, {congestion_control}")
 }
 
 fn joined<T: ToString>(values: impl IntoIterator<Item = T>, between: &str) -> String {

@@ -36,7 +36,7 @@ pub struct Visit<'a> {
     /// The highest throughput of the database so far, in interactions per second.
     pub capacity_per_s: Option<f64>,
     pub connections_max: u32,
-    pub made_with: MadeWith,
+    pub made_with: &'a MadeWith,
 }
 
 /// The measurements besides the browsers' own records.
@@ -100,7 +100,7 @@ impl Visit<'_> {
             late_mean_s: mean(results.records.iter().map(|record| record.lag_s)),
             turned_away: results.turned_away,
             phase_s: visitors.phase_s,
-            made_with: self.made_with.clone(),
+            made_with: Some(self.made_with.clone()),
         })
     }
 

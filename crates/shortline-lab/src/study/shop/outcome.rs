@@ -41,19 +41,21 @@ pub struct Outcome {
     pub turned_away: u64,
     /// How long a phase of the open loop was, in seconds.
     pub phase_s: Option<f64>,
-    /// What it was made with. Empty in results of before this was kept.
+    /// What it was made with. `None` in results of before this was kept.
     #[serde(default)]
-    pub made_with: MadeWith,
+    pub made_with: Option<MadeWith>,
 }
 
 /// What a run was made with.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct MadeWith {
     /// The commit of this program.
     pub commit: String,
-    /// The kernel, and its congestion control.
+    /// The kernel of the machine.
     pub kernel: String,
-    /// The database's version.
+    /// Its congestion control.
+    pub congestion_control: String,
+    /// The database, with its version.
     pub database: String,
 }
 
@@ -243,7 +245,7 @@ pub mod made_up {
             late_mean_s: 0.001,
             turned_away: 0,
             phase_s: None,
-            made_with: MadeWith::default(),
+            made_with: None,
         }
     }
 }

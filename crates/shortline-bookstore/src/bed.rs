@@ -7,6 +7,9 @@
 //!
 //! If we are root, the server runs as `postgres` or `mysql`, since neither database runs as root.
 //!
+//! A server that was filled can be laid down ([`Bed::lay_down`]): it ends in order, and other beds begin
+//! with a copy of its directory. So each of them begins with the same pages, and much sooner.
+//!
 //! A bed is for measuring. Nothing survives a crash of the machine (`fsync` off). So the bottleneck
 //! is the database's processor time and locks, as in 002 (5.1: the database fits in memory), and
 //! not a disk. [`Sizing::processor`] confines the server to one processor, for a machine that also
@@ -23,6 +26,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, kill_process};
 use shortline_base::port::free_port;
 use thiserror::Error;
 
@@ -34,6 +38,8 @@ pub use speed::Speed;
 const START_MAX: Duration = Duration::from_secs(120);
 /// How long the server may take to end. It writes nothing back.
 const STOP_MAX: Duration = Duration::from_secs(20);
+/// How long a server may take to end in order. It writes all pages that changed.
+const LAY_DOWN_MAX: Duration = Duration::from_secs(120);
 /// The time between two attempts to reach the server.
 const RETRY: Duration = Duration::from_millis(100);
 
@@ -105,10 +111,27 @@ impl Bed {
     /// # Errors
     /// [`BedError`] if a program is missing, or the server does not come up.
     pub async fn start(kind: Kind, sizing: Sizing) -> Result<Self, BedError> {
+        Self::begin(kind, sizing, None).await
+    }
+
+    /// Starts a server with a copy of what another was laid down with.
+    ///
+    /// # Errors
+    /// [`BedError`] if a program is missing, or the server does not come up.
+    pub async fn start_with(laid_down: &LaidDown, sizing: Sizing) -> Result<Self, BedError> {
+        let Self {
+            database,
+            directory,
+            ..
+        } = &laid_down.bed;
+        Self::begin(database.kind, sizing, Some(directory)).await
+    }
+
+    async fn begin(kind: Kind, sizing: Sizing, copied: Option<&Path>) -> Result<Self, BedError> {
         let commands = Commands::find(kind)?;
         let directory = make_directory()?;
         let port = free_port().map_err(BedError::System)?;
-        let (text, database) = commands.text(&directory, port, sizing)?;
+        let (text, database) = commands.text(&directory, copied, port, sizing)?;
         let mut supervisor = Command::new("sh")
             .args(["-c", SUPERVISOR, "bed", &text])
             .arg(&directory)
@@ -128,6 +151,26 @@ impl Bed {
         };
         bed.wait_until_listening().await?;
         Ok(bed)
+    }
+
+    /// Ends the server in order, so that its directory holds all that it was told.
+    ///
+    /// # Errors
+    /// [`BedError::Busy`] if it has not ended in two minutes.
+    pub async fn lay_down(self) -> Result<LaidDown, BedError> {
+        let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw);
+        if let Some(pid) = pid {
+            let signal = Commands::end_in_order(self.database.kind);
+            kill_process(pid, signal).map_err(|error| BedError::System(error.into()))?;
+        }
+        let begin = Instant::now();
+        while is_running(self.pid) {
+            if begin.elapsed() > LAY_DOWN_MAX {
+                return Err(BedError::Busy(log(&self.directory)));
+            }
+            tokio::time::sleep(RETRY).await;
+        }
+        Ok(LaidDown { bed: self })
     }
 
     /// Its address and how to log in.
@@ -186,6 +229,12 @@ impl Drop for Bed {
     }
 }
 
+/// A server that ended in order, and its directory. That goes with this value, or with the process.
+#[derive(Debug)]
+pub struct LaidDown {
+    bed: Bed,
+}
+
 /// Why there is no bed.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -204,6 +253,9 @@ pub enum BedError {
     /// The server ended.
     #[error("the database ended at once: {0}")]
     Ended(String),
+    /// The server did not end when it was told to.
+    #[error("the database does not end; its log ends with: {0}")]
+    Busy(String),
     /// The server never accepted a connection.
     #[error("the database does not listen: {problem}; its log ends with: {log}")]
     Silent {
@@ -274,4 +326,54 @@ fn log(directory: &Path) -> String {
     let log = std::fs::read_to_string(directory.join("log")).unwrap_or_default();
     let lines: Vec<&str> = log.lines().rev().take(5).collect();
     lines.into_iter().rev().collect::<Vec<_>>().join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn beds_begin_with_what_one_was_laid_down_with() {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let sizing = Sizing {
+            buffer_mib: 64,
+            ..Sizing::default()
+        };
+        for kind in Kind::ALL {
+            if let Err(missing) = Bed::available(kind) {
+                eprintln!("skipped: {missing}");
+                continue;
+            }
+            runtime.block_on(async {
+                let bed = Bed::start(kind, sizing).await.unwrap();
+                let add = "INSERT INTO held (number) VALUES (1)";
+                tell(&bed, "CREATE TABLE held (number INT)").await;
+                tell(&bed, add).await;
+                let laid_down = bed.lay_down().await.unwrap();
+                for _ in 0..2 {
+                    let bed = Bed::start_with(&laid_down, sizing).await.unwrap();
+                    tell(&bed, add).await;
+                    assert_eq!(held(&bed).await, 2, "{kind}");
+                }
+                let directory = laid_down.bed.directory.clone();
+                drop(laid_down);
+                assert!(!directory.exists(), "{kind}");
+            });
+        }
+    }
+
+    async fn tell(bed: &Bed, statement: &str) {
+        let mut connection = Connection::open(&bed.database, Statements::Prepared)
+            .await
+            .unwrap();
+        connection.run(statement).await.unwrap();
+    }
+
+    async fn held(bed: &Bed) -> i64 {
+        let mut connection = Connection::open(&bed.database, Statements::Prepared)
+            .await
+            .unwrap();
+        let rows = connection.rows("SELECT count(*) FROM held", &[]).await;
+        rows.unwrap()[0].integer(0).unwrap()
+    }
 }

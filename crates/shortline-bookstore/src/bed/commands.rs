@@ -6,6 +6,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use rustix::process::Signal;
+
 use super::{BedError, Sizing};
 use crate::store::{Database, Kind};
 
@@ -58,11 +60,20 @@ impl Commands {
         }
     }
 
-    /// A shell script that initialises a database in `directory` and becomes its server; and how to
-    /// reach the server.
+    /// The signal on which the server writes all that it has, and ends.
+    pub fn end_in_order(kind: Kind) -> Signal {
+        match kind {
+            Kind::Postgres => Signal::INT,
+            Kind::MariaDb => Signal::TERM,
+        }
+    }
+
+    /// A shell script that initialises a database in `directory`, or copies that of `copied`, and becomes its
+    /// server; and how to reach the server.
     pub fn text(
         &self,
         directory: &Path,
+        copied: Option<&Path>,
         port: u16,
         sizing: Sizing,
     ) -> Result<(String, Database), BedError> {
@@ -82,6 +93,10 @@ impl Commands {
         let (initialise, serve) = match self.kind {
             Kind::Postgres => self.postgres(port, sizing),
             Kind::MariaDb => self.mariadb(directory, port, sizing)?,
+        };
+        let initialise = match copied {
+            Some(copied) => format!("cp -R --preserve=mode '{}/data/.' data", copied.display()),
+            None => initialise,
         };
         // As it starts, MariaDB removes the temporary tables of every other server in its folder
         // for temporary files, and a server that is being initialised then ends.
@@ -149,12 +164,14 @@ impl Commands {
              --auth-root-authentication-method=normal >/dev/null",
             self.initialise.display()
         );
+        // A server that begins with a copy reads again all pages that the other had in memory, not a quarter of them.
         let serve = format!(
             "'{}' --no-defaults --datadir=\"$PWD/data\" --init-file=\"$PWD/first.sql\" \
              --bind-address=127.0.0.1 --port={port} --socket=\"$PWD/data/socket\" \
              --skip-name-resolve --innodb-buffer-pool-size={}M --max-connections={} \
              --innodb-flush-log-at-trx-commit=0 --innodb-doublewrite=0 \
-             --innodb-flush-method=nosync --innodb-log-file-size=512M --query-cache-type=0",
+             --innodb-flush-method=nosync --innodb-log-file-size=512M --query-cache-type=0 \
+             --innodb-buffer-pool-dump-pct=100",
             self.serve.display(),
             sizing.buffer_mib,
             sizing.connections_max,

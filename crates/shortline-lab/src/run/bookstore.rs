@@ -5,9 +5,9 @@
 //! ```
 //!
 //! So the database is the bottleneck (002, 5) on a machine with two processors at least. Each result has
-//! the usage of both processors. Each run has a database of its own, filled anew: best sellers are those of the last
-//! 3,333 orders, and the visitors' orders have half as many lines as those that it is filled with, so that each minute makes
-//! the longest interaction cheaper. At each load the runs with all doors follow each other, seed by seed, so that a drift of
+//! the usage of both processors. Each run has a database of its own, a copy of one that was filled. For best sellers
+//! are those of the last 3,333 orders, and the visitors' orders have half as many lines as those that it is filled
+//! with, so that each minute makes the longest interaction cheaper. At each load the runs with all doors follow each other, seed by seed, so that a drift of
 //! the machine affects all of them.
 //!
 //! Departures from 002: all times of visitors are scaled (see `load`), and runs are shorter. 002 had a
@@ -21,7 +21,7 @@ mod watch;
 use std::path::Path;
 
 use shortline_bookstore::Kind;
-use shortline_bookstore::bed::{Bed, Sizing};
+use shortline_bookstore::bed::{Bed, LaidDown, Sizing};
 use shortline_bookstore::population::{Population, Scale, populate};
 
 use shortline_testbed::Testbed;
@@ -78,7 +78,11 @@ fn run(testbed: &Testbed, trial: &Trial) -> Result<(), LabError> {
     } else {
         Vec::new()
     };
-    let processors = visit::share_processors();
+    let sizing = Sizing {
+        processor: visit::share_processors(),
+        connections_max: DATABASE_CONNECTIONS_MAX + 20,
+        buffer_mib: BUFFER_MIB,
+    };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -98,8 +102,11 @@ fn run(testbed: &Testbed, trial: &Trial) -> Result<(), LabError> {
             continue;
         }
         let made_with = made_with(database)?;
+        let filled = runtime.block_on(fill(database, sizing))?;
         for run in wanted {
-            let bed = runtime.block_on(fill(database, processors))?;
+            let bed = runtime
+                .block_on(Bed::start_with(&filled, sizing))
+                .map_err(|error| LabError::failed("the database", &error))?;
             tracing::info!(
                 "bookstore: {database}, {}, {}, seed {}",
                 run.door,
@@ -142,12 +149,7 @@ fn made_with(database: Kind) -> Result<MadeWith, LabError> {
     })
 }
 
-async fn fill(database: Kind, processor: Option<u32>) -> Result<Bed, LabError> {
-    let sizing = Sizing {
-        processor,
-        connections_max: DATABASE_CONNECTIONS_MAX + 20,
-        buffer_mib: BUFFER_MIB,
-    };
+async fn fill(database: Kind, sizing: Sizing) -> Result<LaidDown, LabError> {
     let bed = Bed::start(database, sizing)
         .await
         .map_err(|error| LabError::failed("the database", &error))?;
@@ -163,5 +165,7 @@ async fn fill(database: Kind, processor: Option<u32>) -> Result<Bed, LabError> {
         filled.rows,
         filled.took.as_secs_f64()
     );
-    Ok(bed)
+    bed.lay_down()
+        .await
+        .map_err(|error| LabError::failed("the database", &error))
 }

@@ -5,10 +5,10 @@
 //! ```
 //!
 //! So the database is the bottleneck (002, 5) on a machine with two processors at least. Each result has
-//! the usage of both processors. Each run has a database of its own, a copy of one that was filled. For best sellers
-//! are those of the last 3,333 orders, and the visitors' orders have half as many lines as those that it is filled
-//! with, so that each minute makes the longest interaction cheaper. At each load the runs with all doors follow each other, seed by seed, so that a drift of
-//! the machine affects all of them.
+//! the usage of both processors. Each run has a database of its own, a copy of one that was filled: best
+//! sellers are those of the last 3,333 orders, and the visitors' orders have half as many lines as those that it
+//! is filled with, so that each minute makes the longest interaction cheaper. At each load the runs with all doors
+//! follow each other, seed by seed, so that a drift of the machine affects all of them.
 //!
 //! Departures from 002: all times of visitors are scaled (see `load`), and runs are shorter. 002 had a
 //! warm-up of 100 s, runs of 600 s and five of each; `--seconds` and `--seeds` give more.

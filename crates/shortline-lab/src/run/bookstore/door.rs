@@ -94,7 +94,12 @@ fn gate_flags(visit: &Visit<'_>, run: Run) -> Result<Vec<String>, LabError> {
     let flags = run
         .door
         .gate_flags(run.capacity_ms, &taken_alone, takes_them);
-    Ok(flags.unwrap_or_default())
+    let mut flags = flags.unwrap_or_default();
+    // As an operator sets it who knows his visitors. The application waits for its database however long, as servlets
+    // do: without this the shortest first would let work wait, and at last run, of visitors who left long ago.
+    let wait_max = format!("{}s", run.load.patience().as_secs());
+    flags.extend(["--wait-max".to_owned(), wait_max]);
+    Ok(flags)
 }
 
 fn open_gate(

@@ -99,6 +99,15 @@ impl Load {
         WARM_UP + WARM_UP_PER_BROWSER * browsers
     }
 
+    /// How long a visitor waits for a page. Nobody has any use for what takes longer.
+    pub fn patience(self) -> Duration {
+        if self.is_open() {
+            OPEN_PATIENCE
+        } else {
+            PATIENCE
+        }
+    }
+
     /// Whether it is an open loop.
     pub fn is_open(self) -> bool {
         matches!(self, Self::Alternating | Self::AlternatingClicks)
@@ -145,7 +154,7 @@ impl Load {
         let closed = |browsers, times| Visitors {
             arrivals: Arrivals::Closed { browsers },
             times,
-            patience: PATIENCE,
+            patience: self.patience(),
             phase_s: None,
         };
         Some(match self {
@@ -177,7 +186,7 @@ impl Load {
                         drain_max: DRAIN_MAX,
                     },
                     times,
-                    patience: OPEN_PATIENCE,
+                    patience: self.patience(),
                     phase_s: Some(phase.as_secs_f64()),
                 }
             }

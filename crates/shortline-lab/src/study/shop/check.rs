@@ -175,7 +175,7 @@ impl Check {
     /// What a throughput does not tell: the types none of which finished.
     fn note(&self, set: &Figures<'_>) -> Option<String> {
         let load = match self.measure {
-            Measure::HeldAtTwice => set.twice_the_peak(self.of),
+            Measure::HeldAtTwice => set.twice_the_peak(self.of).map(|(load, _)| load),
             measure if measure.is_throughput() => self.load(set),
             _ => None,
         }?;
@@ -225,11 +225,14 @@ impl Check {
             Scene::Load(load) => format!(", {load}"),
             Scene::Most => String::new(),
         };
+        // Kept values are found by these words, so that two databases' must differ in them.
+        let on = self.database.map(|database| format!(", on {database}"));
+        let on = on.unwrap_or_default();
         let (of, over) = (self.of, self.over);
         if self.measure.is_of_two() {
-            format!("{what}, {of} against {over}{at}")
+            format!("{what}, {of} against {over}{at}{on}")
         } else {
-            format!("{what}, {of}{at}")
+            format!("{what}, {of}{at}{on}")
         }
     }
 }
@@ -292,12 +295,39 @@ mod tests {
         let with = held.clone().of(Door::FIFO, Door::None);
         assert!((value(&with, &all) - 0.995).abs() < 1e-9);
         assert_eq!(with.judge(&all).verdict, Verdict::Holds);
-        let without = held.of(Door::None, Door::None);
+        let without = held.clone().of(Door::None, Door::None);
         assert!((value(&without, &all) - 150.0 / 190.0).abs() < 1e-9);
+        // What still rises at the most browsers has not fallen: the peak is that at 20.
+        let mut rising = by_browsers();
+        rising.push(run(Door::SJF, Load::Browsers(160), 1, 210, 0.01));
+        let rises = held.of(Door::SJF, Door::None);
+        assert!((value(&rises, &rising) - 199.0 / 200.0).abs() < 1e-9);
         let peak = Check::new(Measure::PeakRatio, AtLeast(1.05), "1.10").of(Door::FIFO, Door::None);
         assert!((value(&peak, &all) - 200.0 / 190.0).abs() < 1e-9);
         let elsewhere = peak.on(Kind::MariaDb).judge(&all);
         assert_eq!(elsewhere.verdict, Verdict::Open);
+    }
+
+    #[test]
+    fn kept_values_of_two_databases_are_told_apart() {
+        let peak = Check::new(Measure::PeakRatio, AtLeast(1.0), "1").of(Door::FIFO, Door::None);
+        let mut all = by_browsers();
+        for mut run in by_browsers() {
+            run.run.database = Kind::MariaDb;
+            if run.run.door == Door::FIFO {
+                run.summary.throughput_per_min *= 0.5;
+            }
+            all.push(run);
+        }
+        let each = [Kind::Postgres, Kind::MariaDb].map(|kind| peak.clone().on(kind));
+        let judged = each.each_ref().map(|check| check.judge(&all));
+        let kept: BTreeMap<String, Measured> =
+            judged.clone().map(|one| (one.what, one.measured)).into();
+        let again = each.each_ref().map(|check| check.judge_kept(&kept));
+        for (one, other) in judged.iter().zip(&again) {
+            assert_eq!(one.measured, other.measured);
+        }
+        assert_ne!(again[0].verdict, again[1].verdict);
     }
 
     #[test]

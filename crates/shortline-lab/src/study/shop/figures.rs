@@ -135,28 +135,21 @@ impl<'a> Figures<'a> {
 
     /// The highest throughput of a door, and the fewest browsers that about reach it.
     pub fn peak(&self, door: Door) -> Option<(usize, f64)> {
-        let curve = self.throughput(door);
-        let highest = curve
-            .iter()
-            .map(|(_, value)| *value)
-            .max_by(f64::total_cmp)?;
-        let at = curve
-            .iter()
-            .find(|(_, value)| *value >= AT_PEAK * highest)?;
-        Some((at.0, highest))
+        peak_of(&self.throughput(door))
     }
 
-    /// The load with twice the browsers of a door's own peak, or the next load above. `None` if it was not run with so
-    /// many: its throughput may go on rising.
-    pub fn twice_the_peak(&self, door: Door) -> Option<Load> {
-        let (at_peak, _) = self.peak(door)?;
-        let loads = self.loads().into_iter();
-        loads
-            .filter(|load| {
-                load.browsers()
-                    .is_some_and(|browsers| browsers >= 2 * at_peak)
-            })
-            .find(|load| self.runs(door, *load).next().is_some())
+    /// The load with twice the browsers of a door's own peak, or the next load above, and the throughput at that peak. The
+    /// peak is that of the loads for which twice as many browsers were run, too: what rises beyond them has not fallen.
+    /// `None` if there is no such load.
+    pub fn twice_the_peak(&self, door: Door) -> Option<(Load, f64)> {
+        let mut curve = self.throughput(door);
+        let most = curve.last()?.0;
+        curve.retain(|(browsers, _)| 2 * browsers <= most);
+        let (at_peak, highest) = peak_of(&curve)?;
+        let has_twice = |load: &Load| load.browsers().is_some_and(|all| all >= 2 * at_peak);
+        let mut loads = self.loads().into_iter().filter(has_twice);
+        let twice = loads.find(|load| self.runs(door, *load).next().is_some())?;
+        Some((twice, highest))
     }
 
     /// The load of the most browsers.
@@ -183,6 +176,16 @@ impl<'a> Figures<'a> {
             .max_by(|one, other| one.1.total_cmp(&other.1))
             .map(|(interaction, _)| interaction)
     }
+}
+
+/// The highest throughput of a curve, and the fewest browsers that about reach it.
+fn peak_of(curve: &[(usize, f64)]) -> Option<(usize, f64)> {
+    let values = curve.iter().map(|(_, value)| *value);
+    let highest = values.max_by(f64::total_cmp)?;
+    let at = curve
+        .iter()
+        .find(|(_, value)| *value >= AT_PEAK * highest)?;
+    Some((at.0, highest))
 }
 
 /// Finished interactions a minute.

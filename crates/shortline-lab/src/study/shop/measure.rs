@@ -32,7 +32,7 @@ const TABLE_1_MS: [(Interaction, f64); 11] = [
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Measure {
-    /// Throughput at twice the browsers of the first door's peak, over its peak.
+    /// Throughput at twice the browsers of the first door's peak, over its peak, among the loads twice of which was run.
     HeldAtTwice,
     /// Highest throughput over the other's highest.
     PeakRatio,
@@ -192,8 +192,8 @@ impl Measure {
         };
         match self {
             Self::HeldAtTwice => {
-                let twice = set.twice_the_peak(of)?;
-                divided(set.mean(of, twice, figures::throughput)?, set.peak(of)?.1)
+                let (twice, highest) = set.twice_the_peak(of)?;
+                divided(set.mean(of, twice, figures::throughput)?, highest)
             }
             Self::PeakRatio => divided(set.peak(of)?.1, set.peak(over)?.1),
             Self::ThroughputRatio => ratio(&figures::throughput),

@@ -66,7 +66,7 @@ impl Visit<'_> {
             times: visitors.times,
             scale: Scale::PAPER,
             pictures: true,
-            patience: visitors.patience,
+            patience: run.load.patience(),
             lasts,
             seed: run.seed,
         };

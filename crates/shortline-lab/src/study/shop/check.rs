@@ -175,7 +175,7 @@ impl Check {
     /// What a throughput does not tell: the types none of which finished.
     fn note(&self, set: &Figures<'_>) -> Option<String> {
         let load = match self.measure {
-            Measure::HeldAtTwice => set.twice_the_peak(self.of).map(|(load, _)| load),
+            Measure::HeldAtTwice => set.twice_the_peak(self.of).map(|(load, ..)| load),
             measure if measure.is_throughput() => self.load(set),
             _ => None,
         }?;

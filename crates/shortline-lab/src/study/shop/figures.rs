@@ -138,18 +138,18 @@ impl<'a> Figures<'a> {
         peak_of(&self.throughput(door))
     }
 
-    /// The load with twice the browsers of a door's own peak, or the next load above, and the throughput at that peak. The
-    /// peak is that of the loads for which twice as many browsers were run, too: what rises beyond them has not fallen.
-    /// `None` if there is no such load.
-    pub fn twice_the_peak(&self, door: Door) -> Option<(Load, f64)> {
-        let mut curve = self.throughput(door);
-        let most = curve.last()?.0;
-        curve.retain(|(browsers, _)| 2 * browsers <= most);
-        let (at_peak, highest) = peak_of(&curve)?;
-        let has_twice = |load: &Load| load.browsers().is_some_and(|all| all >= 2 * at_peak);
-        let mut loads = self.loads().into_iter().filter(has_twice);
-        let twice = loads.find(|load| self.runs(door, *load).next().is_some())?;
-        Some((twice, highest))
+    /// The load with twice the browsers of a door's own peak, or the next load above, with its throughput and that at the
+    /// peak. The peak is that of the loads for which twice as many browsers were run, too: what rises beyond them has not
+    /// fallen. `None` if there is no such load.
+    pub fn twice_the_peak(&self, door: Door) -> Option<(Load, f64, f64)> {
+        let curve = self.throughput(door);
+        let (most, _) = *curve.last()?;
+        let mut below = curve.clone();
+        below.retain(|(browsers, _)| 2 * browsers <= most);
+        let (at_peak, highest) = peak_of(&below)?;
+        let mut above = curve.into_iter();
+        let (twice, held) = above.find(|(browsers, _)| *browsers >= 2 * at_peak)?;
+        Some((Load::Browsers(twice), held, highest))
     }
 
     /// The load of the most browsers.

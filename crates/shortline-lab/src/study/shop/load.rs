@@ -154,7 +154,6 @@ impl Load {
         let closed = |browsers, times| Visitors {
             arrivals: Arrivals::Closed { browsers },
             times,
-            patience: self.patience(),
             phase_s: None,
         };
         Some(match self {
@@ -186,7 +185,6 @@ impl Load {
                         drain_max: DRAIN_MAX,
                     },
                     times,
-                    patience: self.patience(),
                     phase_s: Some(phase.as_secs_f64()),
                 }
             }
@@ -247,8 +245,6 @@ pub struct Visitors {
     pub arrivals: Arrivals,
     /// How long they think and stay.
     pub times: Times,
-    /// How long they wait for a page.
-    pub patience: Duration,
     /// How long a phase of the open loop is, in seconds.
     pub phase_s: Option<f64>,
 }

@@ -192,8 +192,8 @@ impl Measure {
         };
         match self {
             Self::HeldAtTwice => {
-                let (twice, highest) = set.twice_the_peak(of)?;
-                divided(set.mean(of, twice, figures::throughput)?, highest)
+                let (_, held, highest) = set.twice_the_peak(of)?;
+                divided(held, highest)
             }
             Self::PeakRatio => divided(set.peak(of)?.1, set.peak(over)?.1),
             Self::ThroughputRatio => ratio(&figures::throughput),

@@ -69,7 +69,7 @@ wheel-test:
 bench: setup
 	cargo build --release --locked -p shortline-lab
 	scripts/setup dist
-	program=$$(scripts/guided) && cp target/release/shortline-lab "$$(dirname "$$program")" && scripts/bench "$$program"
+	program=$$(scripts/guided) && cp $(BINARY)-lab "$$(dirname "$$program")" && scripts/bench "$$program"
 
 docs-test:
 	cargo test --locked --no-default-features --features http3 -p shortline --test docs --test moving -- --nocapture

@@ -144,9 +144,8 @@ impl<'a> Figures<'a> {
     pub fn twice_the_peak(&self, door: Door) -> Option<(Load, f64, f64)> {
         let curve = self.throughput(door);
         let (most, _) = *curve.last()?;
-        let mut below = curve.clone();
-        below.retain(|(browsers, _)| 2 * browsers <= most);
-        let (at_peak, highest) = peak_of(&below)?;
+        let below = curve.partition_point(|(browsers, _)| 2 * browsers <= most);
+        let (at_peak, highest) = peak_of(&curve[..below])?;
         let mut above = curve.into_iter();
         let (twice, held) = above.find(|(browsers, _)| *browsers >= 2 * at_peak)?;
         Some((Load::Browsers(twice), held, highest))

@@ -264,7 +264,6 @@ impl Admission {
         };
         self.count_end(kind, service_ns, now_ns.saturating_sub(request.arrival_ns));
         self.debts.charge(request.client, used);
-        let estimate_ns = running.estimate_ns;
         match outcome {
             Outcome::Completed => {
                 self.totals.completed += 1;
@@ -274,7 +273,7 @@ impl Admission {
                 }
                 let ended = Ended {
                     service_ns,
-                    load_ns: estimate_ns,
+                    work_ns: self.types.count_work(kind, running.estimate_ns),
                 };
                 self.control.completed(now_ns, kind, self.active, ended);
             }

@@ -63,8 +63,8 @@ enum Way {
 pub(super) struct Ended {
     /// Its service, in nanoseconds.
     pub(super) service_ns: u64,
-    /// Its estimate when it started, in nanoseconds of load.
-    pub(super) load_ns: u64,
+    /// What it counts as ([`super::kind::Work`]), in nanoseconds of load.
+    pub(super) work_ns: u64,
 }
 
 impl Control {

@@ -25,6 +25,8 @@ pub(super) struct Kind {
     pub(super) boost_ns: u64,
     /// Keeps the scale where estimates are divided by the slowdown.
     pub(super) anchor: Anchor,
+    /// What its requests count as where work is measured.
+    pub(super) work: Work,
     /// Since when its requests have been running without one having ended.
     pub(super) unknown_since_ns: Option<u64>,
     /// How many wait, over all tenants.
@@ -59,6 +61,7 @@ impl Kind {
             rank_ns: 0,
             boost_ns: 0,
             anchor: Anchor::default(),
+            work: Work::default(),
             unknown_since_ns: None,
             waiting: 0,
             running: 0,
@@ -150,4 +153,50 @@ pub(super) struct Anchor {
     pub(super) recent: f64,
     /// What it added to the load when it first became well known.
     pub(super) load_ns: Option<f64>,
+}
+
+/// About so many estimates make the mean of [`Work`].
+const WORK_SPAN: f64 = 500.0;
+/// An estimate this many times larger or smaller is of requests that have changed.
+const WORK_CHANGE: f64 = 4.0;
+
+/// What a request of a type counts as where the work done at two capacities is compared: the mean of many
+/// estimates, in nanoseconds of load. An estimate alone follows the last few requests. If a rare type has most
+/// of the work, that error is larger than the differences to be found.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Work {
+    count: f64,
+    mean_ns: f64,
+}
+
+impl Work {
+    /// A request with this estimate has ended. Returns what it counts as.
+    pub(super) fn count(&mut self, estimate_ns: u64) -> u64 {
+        let estimate_ns = estimate_ns as f64;
+        let like = self.mean_ns / WORK_CHANGE..=self.mean_ns * WORK_CHANGE;
+        if !like.contains(&estimate_ns) {
+            *self = Self::default();
+        }
+        self.count = (self.count + 1.0).min(WORK_SPAN);
+        self.mean_ns += (estimate_ns - self.mean_ns) / self.count;
+        self.mean_ns as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_is_a_mean_of_estimates_until_they_change() {
+        let mut work = Work::default();
+        let counts: Vec<u64> = [100, 300, 200, 200].map(|ns| work.count(ns)).to_vec();
+        assert_eq!(counts, [100, 200, 200, 200]);
+        for _ in 0..10_000 {
+            work.count(200);
+        }
+        assert_eq!(work.count(700), 201, "a five hundredth of what is new");
+        assert_eq!(work.count(900), 900, "another request than before");
+        assert_eq!(work.count(10), 10);
+    }
 }

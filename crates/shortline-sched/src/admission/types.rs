@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 use super::Outcome;
 use super::boosts::{OUTLIER, Tail};
 use super::config::{AdmissionConfig, Capacity, Order, types_held};
-use super::kind::Kind;
+use super::kind::{Kind, Work};
 use super::slowdown::Slowdown;
 use super::view::TypeView;
 use crate::estimate::{Estimate, Estimator, KeptSpread, SERVICE_NS_MAX, Spread};
@@ -142,6 +142,7 @@ impl Types {
             let kind = &mut self.kinds[index];
             let load_ns = self.slowdown.load_ns(kind.estimate_ns());
             kind.anchor.load_ns = kind.anchor.load_ns.map(|_| load_ns);
+            kind.work = Work::default();
         }
         true
     }
@@ -199,6 +200,12 @@ impl Types {
     pub(super) fn load_ns(&self, kind: usize) -> u64 {
         let load_ns = self.slowdown.load_ns(self.kinds[kind].estimate_ns());
         (load_ns as u64).clamp(1, SERVICE_NS_MAX)
+    }
+
+    /// A request of a type has ended that started with this estimate. Returns what it counts as where work is
+    /// measured, in nanoseconds of load.
+    pub(super) fn count_work(&mut self, kind: usize, estimate_ns: u64) -> u64 {
+        self.kinds[kind].work.count(estimate_ns)
     }
 
     /// What a request adds to the load, as the mean over recent requests of all types.
@@ -274,6 +281,7 @@ impl Types {
         let kind = &mut self.kinds[kind];
         if service_ns < expected_ns / DOUBTFUL && !kind.is_fixed {
             kind.service = Estimate::default();
+            kind.work = Work::default();
         }
     }
 

@@ -11,6 +11,7 @@
 mod aged;
 mod backend;
 mod calibrated;
+mod gentle;
 mod opening;
 mod orders;
 mod plant;

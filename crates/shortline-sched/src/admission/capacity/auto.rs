@@ -245,18 +245,28 @@ impl Auto {
     }
 
     pub(super) fn completed(&mut self, now_ns: u64, ended: Ended) {
-        match &mut self.stage {
-            Stage::Flushing(flush) => flush.completed(now_ns, ended),
-            Stage::Measuring(dwells) => {
-                dwells.of(self.waits).completed(ended);
-                if let Some(measured) = dwells.waiting.measured(self.dwell_last) {
-                    self.decide(now_ns, measured);
-                } else if let Some(measured) = dwells.quiet.measured(self.dwell_last) {
-                    dwells.quiet = Dwell::default();
-                    self.nobody_waits(now_ns, measured);
-                }
-            }
+        let dwells = match &mut self.stage {
+            Stage::Flushing(flush) => return flush.completed(now_ns, ended),
+            Stage::Measuring(dwells) => dwells,
+        };
+        dwells.of(self.waits).completed(ended);
+        let Dwells { waiting, quiet } = *dwells;
+        let measured = waiting.measured(self.dwell_last);
+        if let Some(measured) = measured.or_else(|| self.clearly_less(now_ns, waiting)) {
+            self.decide(now_ns, measured);
+        } else if let Some(measured) = quiet.measured(self.dwell_last) {
+            let quiet = Dwell::default();
+            self.stage = Stage::Measuring(Dwells { waiting, quiet });
+            self.nobody_waits(now_ns, measured);
         }
+    }
+
+    /// What a look below has measured so far, if that is clearly less.
+    fn clearly_less(&self, now_ns: u64, dwell: Dwell) -> Option<Measured> {
+        let search = self.search?;
+        let measured = dwell.so_far()?;
+        let so_far = self.point(now_ns, self.capacity, measured);
+        search.is_clearly_less(so_far).then_some(measured)
     }
 
     fn decide(&mut self, now_ns: u64, measured: Measured) {
@@ -353,6 +363,7 @@ impl Auto {
         self.move_to(self.center);
         if let Next::Found(_) = next {
             self.search = None;
+            self.lookout.searched(now_ns);
             self.show(&self.fit(now_ns, self.spread));
             return;
         }

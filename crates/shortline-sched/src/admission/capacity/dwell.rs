@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! work per second = mean number running / slowdown
-//! slowdown        = sum of service times / sum of what they added to the load
+//! slowdown        = sum of service times / sum of what they count as (`Work`)
 //! ```
 //!
 //! This differs from the count only by the noise of the mix. Both lag when the backend gets slower, because
@@ -34,6 +34,9 @@ const REQUESTS_ENOUGH: f64 = 50.0;
 const ERROR_ENOUGH: f64 = 0.1;
 /// The share of the time in service that must belong to ended requests.
 const SETTLED_ENOUGH: f64 = 0.75;
+/// So many requests, and such a share, say something before the dwell is over.
+const REQUESTS_SAYING: f64 = 20.0;
+const SETTLED_SAYING: f64 = 0.5;
 /// For requests that have not ended, the count is raised by at most one over this.
 const SETTLED_LEAST: f64 = 0.7;
 /// The least relative error assumed of a measurement.
@@ -102,7 +105,7 @@ impl Dwell {
 
     /// A request was completed.
     pub(super) fn completed(&mut self, ended: Ended) {
-        let (service, work) = (ended.service_ns as f64, ended.load_ns as f64);
+        let (service, work) = (ended.service_ns as f64, ended.work_ns as f64);
         let share = if service > self.span {
             self.span / service
         } else {
@@ -123,22 +126,35 @@ impl Dwell {
 
     /// The result, once the dwell has lasted long enough. `last` is the length of the last dwell in nanoseconds.
     pub(super) fn measured(&self, last: f64) -> Option<Measured> {
-        if self.work <= 0.0 || self.in_service <= 0.0 {
-            return None;
-        }
-        let settled = (self.served_any / self.in_service).min(1.0);
+        let settled = self.settled()?;
         let enough = self.span >= SPAN_NS_MIN
             && self.requests >= REQUESTS_ENOUGH
             && settled >= SETTLED_ENOUGH
             && self.variance(self.served / self.work).sqrt() <= ERROR_ENOUGH;
         let span_max = (SPAN_GROWTH_MAX * last).clamp(SPAN_NS_MAX_LEAST, SPAN_NS_MAX);
-        if !enough && self.span < span_max {
-            return None;
-        }
+        (enough || self.span >= span_max).then(|| self.result(settled))
+    }
+
+    /// The result so far, with its larger error, once it says anything.
+    pub(super) fn so_far(&self) -> Option<Measured> {
+        let settled = self.settled()?;
+        let says = self.span >= SPAN_NS_MIN
+            && self.requests >= REQUESTS_SAYING
+            && settled >= SETTLED_SAYING;
+        says.then(|| self.result(settled))
+    }
+
+    /// The share of the time in service that belongs to ended requests; `None` before anything has ended.
+    fn settled(&self) -> Option<f64> {
+        let any = self.work > 0.0 && self.in_service > 0.0;
+        any.then(|| (self.served_any / self.in_service).min(1.0))
+    }
+
+    fn result(&self, settled: f64) -> Measured {
         let slowdown = self.served / self.work;
         let by_little = self.in_service / self.span / slowdown;
         let by_count = self.work_any / self.span / settled.max(SETTLED_LEAST);
-        Some(Measured {
+        Measured {
             span: self.span,
             waited: self.waited / self.span,
             active: self.in_service / self.span,
@@ -150,7 +166,7 @@ impl Dwell {
             variance: self.variance(slowdown),
             alone_ns: self.work_squares / self.work,
             estimate_ns: self.work_any / self.requests,
-        })
+        }
     }
 
     /// The variance of the logarithm of a ratio of sums, by the delta method.
@@ -175,7 +191,7 @@ mod tests {
             dwell.pass(10e6, 4, 40_000_000, true);
             dwell.completed(Ended {
                 service_ns: 40_000_000,
-                load_ns: 10_000_000,
+                work_ns: 10_000_000,
             });
         }
         let measured = dwell.measured(1e9).unwrap();
@@ -187,6 +203,34 @@ mod tests {
     }
 
     #[test]
+    fn before_it_is_over_it_says_the_same_with_a_larger_error() {
+        let mut dwell = Dwell::default();
+        let mut pass = |requests: usize| {
+            for number in 0..requests {
+                dwell.pass(13e6, 4, 40_000_000, true);
+                dwell.completed(Ended {
+                    service_ns: if number % 2 == 0 {
+                        30_000_000
+                    } else {
+                        70_000_000
+                    },
+                    work_ns: 10_000_000,
+                });
+            }
+            dwell
+        };
+        assert!(pass(19).so_far().is_none());
+        let early = pass(11);
+        assert!(early.measured(1e9).is_none());
+        let (early, late) = (early.so_far().unwrap(), pass(70).measured(1e9).unwrap());
+        assert!(
+            (early.work_rate / late.work_rate - 1.0).abs() < 0.05,
+            "{early:?} {late:?}"
+        );
+        assert!(early.variance > 2.0 * late.variance, "{early:?} {late:?}");
+    }
+
+    #[test]
     fn what_has_not_ended_is_waited_for_and_then_left_to_the_count() {
         let mut dwell = Dwell::default();
         for _ in 0..100 {
@@ -194,7 +238,7 @@ mod tests {
             dwell.pass(10e6, 200, 2_000_000_000, true);
             dwell.completed(Ended {
                 service_ns: 10_000_000,
-                load_ns: 10_000_000,
+                work_ns: 10_000_000,
             });
         }
         assert!(dwell.measured(1e9).is_none());

@@ -44,6 +44,11 @@ impl Lookout {
         pause_ns >= self.pause_ns || pause_ns >= PAUSE_NS && self.is_another(measured)
     }
 
+    /// A search has just ended, which looked below by itself.
+    pub(super) fn searched(&mut self, now_ns: u64) {
+        self.at_ns = Some(now_ns);
+    }
+
     /// Notes a look below the measured load.
     pub(super) fn look(&mut self, now_ns: u64, measured: Measured) {
         self.pause_ns = if self.is_another(measured) {
@@ -82,6 +87,16 @@ mod tests {
             alone_ns: 1e6,
             estimate_ns: 1e6,
         }
+    }
+
+    #[test]
+    fn does_not_look_where_a_search_has_just_looked() {
+        let mut lookout = Lookout::default();
+        let load = measured(1e8, 1.0);
+        assert!(lookout.is_due(0, load));
+        lookout.searched(5);
+        assert!(!lookout.is_due(5 + PAUSE_NS - 1, load));
+        assert!(lookout.is_due(5 + PAUSE_NS, load));
     }
 
     #[test]

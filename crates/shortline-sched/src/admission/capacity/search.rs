@@ -26,6 +26,10 @@ pub(super) const GENTLE: f64 = 0.35;
 pub(super) const FAR: f64 = 1.4;
 /// A decrease below the best that is a fall, as a logarithm of the work.
 const FALL: f64 = 0.05;
+/// A rate is clearly a fall if it is so many standard deviations below one. Its dwell need not be finished.
+const CLEARLY: f64 = 2.0;
+/// The error assumed besides there, as a logarithm: so far may the backend's speed wander meanwhile.
+const WANDERS: f64 = 0.1;
 
 /// The state of a search.
 #[derive(Clone, Copy, Debug)]
@@ -88,6 +92,12 @@ impl Search {
             }
             Self::Falling(fall) => self.fall(fall, point, least, curve),
         }
+    }
+
+    /// Whether a measurement that is not finished is clearly a fall already.
+    pub(super) fn is_clearly_less(&self, so_far: Point) -> bool {
+        let error = (so_far.variance + WANDERS * WANDERS).sqrt();
+        matches!(self, Self::Falling(fall) if so_far.y + CLEARLY * error < fall.best.y - FALL)
     }
 
     fn rise(&mut self, flat: u32, point: Point, least: f64, curve: &mut Curve) -> Next {
@@ -256,6 +266,24 @@ mod tests {
         let (found, steps) = from(6.0);
         assert!((found - 10f64.ln()).abs() < STEP, "{found}");
         assert!(steps <= 10, "{steps}");
+    }
+
+    #[test]
+    fn what_is_clearly_less_need_not_be_measured_to_the_end() {
+        let (search, next) = Search::below(at(3.0, 10.0, 0.0), 3.0, FAR, -2.0);
+        assert_eq!(next, Next::At(3.0 - FAR));
+        let so_far = |work: f64, variance: f64| {
+            let point = at(3.0 - FAR, work, 1.0);
+            search.is_clearly_less(Point { variance, ..point })
+        };
+        assert!(so_far(6.0, 1e-2));
+        assert!(!so_far(6.0, 9e-2), "it may be chance");
+        assert!(!so_far(9.0, 1e-4), "so may the backend's speed");
+        let rising = Search::Rising { flat: 0 };
+        assert!(
+            !rising.is_clearly_less(at(1.0, 0.1, 1.0)),
+            "nothing was as good"
+        );
     }
 
     #[test]

@@ -176,10 +176,7 @@ impl Trials {
             _ => {}
         }
         let work_ns = self.work_ns(kind, ended);
-        self.dwell.completed(Ended {
-            load_ns: work_ns,
-            ..ended
-        });
+        self.dwell.completed(Ended { work_ns, ..ended });
         if let Some(measured) = self.dwell.measured(self.dwell_last) {
             self.dwell = Dwell::default();
             self.dwell_last = measured.span;

@@ -156,7 +156,7 @@ impl Trial {
     }
 
     pub(super) fn completed(&mut self, now_ns: u64, kind: usize, ended: Ended) -> Option<Answer> {
-        let load_ns = self.count(kind, ended);
+        let work_ns = self.count(kind, ended);
         let counts = self.counts();
         match &mut self.stage {
             Stage::Flushing(flush) => {
@@ -168,7 +168,7 @@ impl Trial {
                 None
             }
             Stage::Measuring(dwell) if counts => {
-                dwell.completed(Ended { load_ns, ..ended });
+                dwell.completed(Ended { work_ns, ..ended });
                 let measured = dwell.measured(self.dwell_last)?;
                 self.next_window(now_ns, measured)
             }
@@ -188,7 +188,7 @@ impl Trial {
         }
         let work_ns = &mut self.work_ns[kind];
         if *work_ns == 0 {
-            *work_ns = ended.load_ns.max(1);
+            *work_ns = ended.work_ns.max(1);
         }
         *work_ns
     }

@@ -2,6 +2,7 @@
 //! configurations of the others are in `peers/`, tuned as their documentation recommends.
 
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -176,7 +177,10 @@ pub fn version(testbed: &Testbed, server: Server) -> Result<String, TestbedError
         Server::Ours(_) => (testbed.program().to_owned(), "--version"),
         other => peer::program(other)?,
     };
-    let output = std::process::Command::new(&program).arg(argument).output();
+    let mut command = std::process::Command::new(&program);
+    // Envoy says as what it was called, which is no path of the machine then.
+    command.arg0(program.file_name().unwrap_or(program.as_os_str()));
+    let output = command.arg(argument).output();
     let output = output.map_err(TestbedError::file(&program))?;
     // nginx writes its version to standard error, Envoy begins with an empty line.
     let text = [output.stdout, output.stderr].concat();

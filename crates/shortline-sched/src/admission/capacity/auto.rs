@@ -28,7 +28,10 @@
 //!
 //! Work is counted in estimates divided by the slowdown common to all types
 //! ([`super::super::slowdown`]). So neither a change of the mix nor the load itself looks like a change
-//! of the backend. As in published work, throughput against the requests in flight decides, not latency
+//! of the backend. A request counts as the mean of many estimates of its type ([`super::super::kind::Work`]),
+//! so that the error of the last one does not either.
+//!
+//! As in published work, throughput against the requests in flight decides, not latency
 //! against a baseline (the covariance in Uber's Cinnamon auto-tuner, the correlations in failsafe-go's
 //! adaptive limiter). It does not probe a minimum by pinning concurrency (Envoy #11579), and does not mix
 //! the latencies of types (Netflix concurrency-limits #37, #165).

@@ -12,6 +12,7 @@ pub mod alarm;
 pub mod clock;
 pub mod disk;
 pub mod netlink;
+pub mod pipe;
 pub mod port;
 pub mod roster;
 pub mod socket;

@@ -15,6 +15,7 @@ use tokio::io::{AsyncRead, Interest};
 use tokio::net::tcp::OwnedWriteHalf;
 use tokio::net::{TcpStream, UnixStream, unix};
 
+use crate::pipe::drain;
 use crate::sys::{self, TcpInfo};
 
 /// Slices of so many bytes are copied together and sent as one: `writev` takes the kernel longer than that and `send`.
@@ -110,6 +111,24 @@ pub trait SendHalf: Send + Sync {
         offset: u64,
         len: usize,
     ) -> io::Result<usize>;
+
+    /// Whether [`SendHalf::try_send_pipe`] works.
+    fn takes_pipes(&self) -> bool {
+        false
+    }
+
+    /// Writes `before`, then up to `len` bytes from the front of a pipe, which has them.
+    ///
+    /// # Errors
+    /// As [`SendHalf::try_write`].
+    fn try_send_pipe(
+        &self,
+        _before: &[IoSlice<'_>],
+        _pipe: BorrowedFd<'_>,
+        _len: usize,
+    ) -> io::Result<usize> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
 
     /// Ends the sending direction after what was written.
     ///
@@ -218,7 +237,23 @@ impl SendHalf for TcpSendHalf {
         offset: u64,
         len: usize,
     ) -> io::Result<usize> {
-        let send = || send_file(self.stream(), before, file, offset, len);
+        let mut from = offset;
+        let send_rest = || Ok(sendfile(self.stream(), file, Some(&mut from), len)?);
+        let send = || send_after(self.stream(), before, send_rest);
+        self.stream().try_io(Interest::WRITABLE, send)
+    }
+
+    fn takes_pipes(&self) -> bool {
+        true
+    }
+
+    fn try_send_pipe(
+        &self,
+        before: &[IoSlice<'_>],
+        pipe: BorrowedFd<'_>,
+        len: usize,
+    ) -> io::Result<usize> {
+        let send = || send_after(self.stream(), before, || drain(pipe, self.stream(), len));
         self.stream().try_io(Interest::WRITABLE, send)
     }
 
@@ -301,7 +336,23 @@ impl SendHalf for UnixSendHalf {
         offset: u64,
         len: usize,
     ) -> io::Result<usize> {
-        let send = || send_file(self.stream(), before, file, offset, len);
+        let mut from = offset;
+        let send_rest = || Ok(sendfile(self.stream(), file, Some(&mut from), len)?);
+        let send = || send_after(self.stream(), before, send_rest);
+        self.counted(self.stream().try_io(Interest::WRITABLE, send))
+    }
+
+    fn takes_pipes(&self) -> bool {
+        true
+    }
+
+    fn try_send_pipe(
+        &self,
+        before: &[IoSlice<'_>],
+        pipe: BorrowedFd<'_>,
+        len: usize,
+    ) -> io::Result<usize> {
+        let send = || send_after(self.stream(), before, || drain(pipe, self.stream(), len));
         self.counted(self.stream().try_io(Interest::WRITABLE, send))
     }
 
@@ -339,12 +390,11 @@ impl SendHalf for UnixSendHalf {
     }
 }
 
-fn send_file(
+/// Sends `before`, and if all of it was taken what `send_rest` sends.
+fn send_after(
     socket: impl AsFd,
     before: &[IoSlice<'_>],
-    file: BorrowedFd<'_>,
-    offset: u64,
-    len: usize,
+    send_rest: impl FnOnce() -> io::Result<usize>,
 ) -> io::Result<usize> {
     let mut written = 0;
     if !before.is_empty() {
@@ -355,12 +405,10 @@ fn send_file(
             return Ok(written);
         }
     }
-    let mut from = offset;
-    match sendfile(&socket, file, Some(&mut from), len) {
-        Ok(sent) => Ok(written + sent),
+    match send_rest() {
         // An error here shows again at the next write.
         Err(_) if written > 0 => Ok(written),
-        Err(error) => Err(error.into()),
+        sent => Ok(written + sent?),
     }
 }
 

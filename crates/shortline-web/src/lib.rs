@@ -33,6 +33,7 @@ mod limits;
 mod log;
 mod outgoing;
 pub mod pace;
+mod piped;
 mod place;
 mod plaintext;
 pub mod programs;

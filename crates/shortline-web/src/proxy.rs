@@ -39,6 +39,7 @@
 mod address;
 pub mod admission;
 mod affinity;
+mod backend_socket;
 mod choice;
 mod condition;
 mod error;
@@ -70,7 +71,7 @@ use std::sync::Arc;
 
 use http::header::{self, HeaderValue};
 use http::request::Parts;
-use http::{HeaderMap, Method, Request, StatusCode};
+use http::{HeaderMap, Method, Request, StatusCode, Version};
 use http_body::Body;
 use shortline_tls::ClientIdentity;
 
@@ -91,6 +92,7 @@ use crate::compress::Passing;
 use crate::compress::encoder::Coder;
 use crate::context::Connection;
 use crate::response_cache::Recorder;
+use crate::watch::Watch;
 use admission::{Applicant, Held};
 pub use error::ProxyError;
 use error::UploadError;
@@ -155,6 +157,8 @@ pub async fn ask(
         let clients = &connection.settings.clients;
         clients.asks(connection.peer, None, &head.headers).address
     });
+    // What a protocol or TLS reads, or another client may get, cannot pass by them.
+    let is_plain = head.version < Version::HTTP_2 && !connection.secure && recorder.is_none();
     let method = head.method.clone();
     let upgrade = head::upgrade_asked(&head);
     let body = RequestBody::new(body, &head, &held, &upstream.options)?;
@@ -178,11 +182,20 @@ pub async fn ask(
     let id = answer.ending.backend().id();
     // Only this client gets the cookie: what the recorder keeps for others has been taken before.
     let cookie = affinity::cookie(&upstream.options, wish, id, connection.secure);
-    let mut proxied = proxied(answer, &method, upgrade, held, (recorder, coding)).await?;
+    let watch = is_plain.then_some(&*connection.watch);
+    let mut proxied = proxied(answer, &method, upgrade, held, (recorder, coding, watch)).await?;
     if let Some(cookie) = cookie {
         proxied.headers.append(header::SET_COOKIE, cookie);
     }
     Ok(proxied)
+}
+
+/// How a body that nobody changes passes to the client that is watched: through a pipe if the buffer cannot hold all of it.
+fn way_of(body: &mut ResponseBody, upstream: &Upstream, watch: Option<&Watch>) -> Way {
+    let bytes_min = upstream.options.buffer_bytes_max.saturating_add(1);
+    let watch = watch.filter(|_| body.movable(bytes_min).is_some());
+    let piped = watch.and_then(|watch| watch.begin_pipe(|| upstream.pipe()));
+    piped.map_or(Way::Plain, Way::Piped)
 }
 
 /// The body with its length, which FastCGI needs before it (RFC 3875, 4.1.2).
@@ -203,9 +216,10 @@ async fn proxied(
     method: &Method,
     upgrade: Option<HeaderValue>,
     held: Held,
-    (recorder, coding): (
+    (recorder, coding, watch): (
         Option<Recorder>,
         impl FnOnce(StatusCode, &mut HeaderMap) -> Option<Coder>,
+        Option<&Watch>,
     ),
 ) -> Result<Proxied, ProxyError> {
     let exchange::Answer { response, ending } = answer;
@@ -229,7 +243,7 @@ async fn proxied(
             upgraded,
         });
     }
-    let (parts, body) = response.into_parts();
+    let (parts, mut body) = response.into_parts();
     let mut headers = head::to_client(parts.headers, &body, method, parts.status);
     let bytes = body.size_hint().exact();
     let recording = recorder.and_then(|recorder| recorder.begin(parts.status, &headers, bytes));
@@ -237,9 +251,10 @@ async fn proxied(
     let way = match recording {
         Some(recording) => Way::Recorded(recording.into()),
         None if body.is_end_stream() => Way::Plain,
-        None => {
-            coding(parts.status, &mut headers).map_or(Way::Plain, |coder| Way::Coded(coder.into()))
-        }
+        None => match coding(parts.status, &mut headers) {
+            Some(coder) => Way::Coded(coder.into()),
+            None => way_of(&mut body, &ending.upstream, watch),
+        },
     };
     let body = relay::begin(body, ending, held, way);
     if let Some(body) = &body {

@@ -1,6 +1,7 @@
 //! A client's socket below a protocol. It reads and writes. It tells the link when everything
 //! handed over is in the kernel, and the watch when bytes move. If the kernel has a copy of a piece
-//! of a file, the socket sends that copy instead of writing the piece ([`KernelCopy`]).
+//! of a file, the socket sends that copy instead of writing the piece ([`KernelCopy`]). In the place of a promise it sends what
+//! was promised ([`crate::piped`]).
 
 use std::io;
 use std::pin::Pin;
@@ -12,6 +13,7 @@ use shortline_base::socket::{ReceiveHalf, SendHalf};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::files::{KERNEL_COPY_BYTES_MIN, KernelCopy};
+use crate::piped::is_promise;
 use crate::watch::Watch;
 use crate::write_through::write_through;
 
@@ -41,6 +43,23 @@ impl ClientSocket {
             copy,
             index,
             offset,
+        })
+    }
+
+    /// Writes the slices before a promise, then what was promised. The slices after it are left for the next write.
+    fn poll_promised(
+        &self,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+        index: usize,
+    ) -> Poll<io::Result<usize>> {
+        let offered = slices.iter().map(|slice| slice.len()).sum();
+        let Some(piped) = self.watch.piped() else {
+            return Poll::Ready(Err(io::Error::other("a promise without its pipe")));
+        };
+        let (before, rest) = slices.split_at(index);
+        self.poll_written(context, offered, || {
+            piped.send(self.sending(), before, rest[0].len())
         })
     }
 
@@ -93,9 +112,11 @@ impl AsyncWrite for ClientSocket {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.poll_written(context, bytes.len(), || {
-            self.sending().try_write(&[io::IoSlice::new(bytes)])
-        })
+        let slices = [io::IoSlice::new(bytes)];
+        if is_promise(bytes) {
+            return self.poll_promised(context, &slices, 0);
+        }
+        self.poll_written(context, bytes.len(), || self.sending().try_write(&slices))
     }
 
     fn poll_write_vectored(
@@ -103,6 +124,9 @@ impl AsyncWrite for ClientSocket {
         context: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        if let Some(index) = slices.iter().position(|slice| is_promise(slice)) {
+            return self.poll_promised(context, slices, index);
+        }
         let offered = slices.iter().map(|slice| slice.len()).sum();
         let Some(piece) = self.piece_in_kernel(slices) else {
             return self.poll_written(context, offered, || self.sending().try_write(slices));

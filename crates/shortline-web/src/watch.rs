@@ -34,6 +34,7 @@ pub mod stall;
 
 use crate::files::KernelCopy;
 use crate::limits::Limits;
+use crate::piped::Piped;
 
 /// How often the connections are checked: the precision of all time limits.
 pub const SWEEP_EVERY: Duration = Duration::from_millis(250);
@@ -94,6 +95,8 @@ pub struct Watch {
     waker: Mutex<Option<Waker>>,
     /// The kernel's copy of the file of which a piece was last handed to the protocol.
     copy: Mutex<Option<Arc<KernelCopy>>>,
+    /// The pipe of the response that passes through the kernel only, or of the last one that did.
+    piped: Mutex<Option<Arc<Piped>>>,
 }
 
 impl Watch {
@@ -156,6 +159,22 @@ impl Watch {
         self.copy.lock().take()
     }
 
+    /// Lets the next response pass through the pipe that `make` makes, if the socket can do that and the one before has left.
+    pub fn begin_pipe(&self, make: impl FnOnce() -> Option<Arc<Piped>>) -> Option<Arc<Piped>> {
+        let mut piped = self.piped.lock();
+        let is_free = piped.as_ref().is_none_or(|last| last.has_ended());
+        if !is_free || !self.transport.socket().takes_pipes() {
+            return None;
+        }
+        *piped = make();
+        piped.clone()
+    }
+
+    /// The pipe whose bytes were promised.
+    pub fn piped(&self) -> Option<Arc<Piped>> {
+        self.piped.lock().clone()
+    }
+
     /// A number that changes whenever bytes were read or written.
     pub fn moves(&self) -> u64 {
         self.moves.load(Ordering::Relaxed)
@@ -201,6 +220,7 @@ impl Watch {
         if parked {
             // An idle connection must not hold a copy that nobody asked for.
             drop(self.take_copy());
+            drop(self.piped.lock().take_if(|last| last.has_ended()));
         }
     }
 
@@ -327,6 +347,7 @@ impl Registry {
             order: AtomicU8::new(Order::None as u8),
             waker: Mutex::new(None),
             copy: Mutex::new(None),
+            piped: Mutex::new(None),
         });
         Some(Registration {
             registry: Arc::clone(self),

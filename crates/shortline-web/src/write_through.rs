@@ -3,9 +3,9 @@
 
 /// Implements [`AsyncWrite`](tokio::io::AsyncWrite) for the wrapper; see the module's text.
 macro_rules! write_through {
-    ($wrapper:ident<$stream:ident $(, $other:ident)*>) => {
-        impl<$stream: tokio::io::AsyncWrite + Unpin $(, $other: Unpin)*> tokio::io::AsyncWrite
-            for $wrapper<$stream $(, $other)*>
+    ($wrapper:ident$(<$stream:ident $(, $other:ident)*>)?) => {
+        impl$(<$stream: tokio::io::AsyncWrite + Unpin $(, $other: Unpin)*>)? tokio::io::AsyncWrite
+            for $wrapper$(<$stream $(, $other)*>)?
         {
             fn poll_write(
                 mut self: std::pin::Pin<&mut Self>,

@@ -29,14 +29,16 @@ use std::task::{Context, Poll, Waker, ready};
 use bytes::{Bytes, BytesMut};
 use http::{Method, Request, Response, StatusCode};
 use parking_lot::Mutex;
-use shortline_base::world::Stream;
+use shortline_base::pipe::Filled;
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio_util::io::poll_read_buf;
 
+use super::backend_socket::BackendSocket;
 use super::options::UpstreamOptions;
 use super::response::{BodyError, ResponseBody};
 use super::sender::Unsent;
 use super::upload::RequestBody;
+use crate::piped::Piped;
 use crate::socket::Rewound;
 pub use body::Http1Body;
 use head::{Head, HeadError};
@@ -47,7 +49,7 @@ const READ_BYTES: usize = 8 * 1024;
 const READ_BYTES_MAX: usize = 256 * 1024;
 
 /// A connection after `101 Switching Protocols`: what it had sent already, then itself.
-pub type Switched = Rewound<Box<dyn Stream>>;
+pub type Switched = Rewound<BackendSocket>;
 
 /// A connection.
 #[derive(Clone)]
@@ -73,7 +75,7 @@ enum Failure {
 /// The connection and what is known of it.
 struct Wire {
     /// `None`: it speaks another protocol now.
-    socket: Option<Box<dyn Stream>>,
+    socket: Option<BackendSocket>,
     /// Read, and not used yet.
     input: BytesMut,
     read_bytes: usize,
@@ -95,7 +97,7 @@ enum State {
 
 impl Http1 {
     /// A new connection.
-    pub fn new(socket: Box<dyn Stream>, options: &UpstreamOptions) -> Self {
+    pub fn new(socket: BackendSocket, options: &UpstreamOptions) -> Self {
         Self(Arc::new(Mutex::new(Wire {
             socket: Some(socket),
             input: BytesMut::new(),
@@ -302,6 +304,22 @@ impl Wire {
             self.read_bytes = (2 * self.read_bytes).min(READ_BYTES_MAX);
         }
         Poll::Ready(Ok(read))
+    }
+
+    /// Moves up to `bytes_max` bytes of what comes into a pipe, past what was read.
+    fn poll_move(
+        &mut self,
+        piped: &Piped,
+        bytes_max: usize,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<Filled>> {
+        let source = self.socket.as_ref().and_then(BackendSocket::source);
+        let Some(source) = source else {
+            return Poll::Ready(Ok(Filled::Refused));
+        };
+        // The next head, too, is to come with little of what can be moved.
+        self.read_bytes = READ_BYTES;
+        piped.poll_fill(source, bytes_max, context)
     }
 
     /// Up to `bytes_max` bytes of what has come, or comes. Empty at the end of the connection.

@@ -98,7 +98,7 @@ impl Connection {
     /// # Errors
     /// The backend speaks something else, or has closed the socket.
     pub async fn begin(
-        socket: Box<dyn Socket>,
+        socket: impl Socket + 'static,
         secure: bool,
         options: &UpstreamOptions,
     ) -> io::Result<Arc<Self>> {

@@ -5,6 +5,9 @@
 //! buffer frees its backend at once, however slow the client is. With a larger one the backend
 //! waits while the buffer is full, and its permit is paused meanwhile (`admission`).
 //!
+//! One that is longer than the buffer, and whose bytes both sides take as they are, passes through the kernel only ([`Piped`]): the
+//! pipe is the buffer's room then.
+//!
 //! A body that is compressed on the way ([`Coder`]) is so before it gets into the buffer, in pieces between which other tasks
 //! run. What was taken in is brought out when nothing more has arrived, so an event reaches its client at once.
 //!
@@ -14,6 +17,7 @@
 mod buffer;
 
 use std::error::Error;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -23,14 +27,16 @@ use futures_util::FutureExt;
 use http::HeaderMap;
 use http_body::{Body, Frame};
 use http_body_util::BodyExt;
+use shortline_base::pipe::Filled;
 use tokio::task::AbortHandle;
 
-use super::admission::Held;
+use super::admission::{Held, Side};
 use super::error::with_sources;
 use super::exchange::Ending;
-use super::response::ResponseBody;
+use super::response::{BodyError, ResponseBody};
 use crate::compress::PIECE_BYTES;
 use crate::compress::encoder::Coder;
+use crate::piped::Piped;
 use crate::response_cache::Recording;
 use buffer::Buffer;
 
@@ -47,29 +53,33 @@ pub struct Relayed {
     pump: Option<AbortHandle>,
 }
 
-/// What is done with a body on its way: nothing, or it is kept for other requests, or compressed.
+/// What is done with a body on its way: nothing, or it passes through the kernel only, is kept for other requests, or compressed.
 #[allow(missing_docs)]
 pub enum Way {
     Plain,
+    Piped(Arc<Piped>),
     Recorded(Box<Recording>),
     Coded(Box<Coder>),
 }
 
 /// Begins to read `body`; `None` if there is nothing to read.
 pub fn begin(body: ResponseBody, ending: Ending, held: Held, way: Way) -> Option<Relayed> {
-    let (recording, coder) = match way {
-        Way::Plain => (None, None),
-        Way::Recorded(recording) => (Some(recording), None),
-        Way::Coded(coder) => (None, Some(coder)),
-    };
+    let (mut piped, mut recording, mut coder) = (None, None, None);
+    match way {
+        Way::Plain => {}
+        Way::Piped(pipe) => piped = Some(pipe),
+        Way::Recorded(kept) => recording = Some(kept),
+        Way::Coded(codes) => coder = Some(codes),
+    }
     let remaining_bytes = body.size_hint().exact().filter(|_| coder.is_none());
-    let buffer = Buffer::new(&ending.upstream);
+    let buffer = Buffer::new(&ending.upstream, piped.clone());
     let has_body = !body.is_end_stream();
     let mut reading = Reading {
         body,
         buffer: Arc::clone(&buffer),
         ending,
         held,
+        piped,
         recording,
         coder,
     };
@@ -100,6 +110,7 @@ struct Reading {
     buffer: Arc<Buffer>,
     ending: Ending,
     held: Held,
+    piped: Option<Arc<Piped>>,
     recording: Option<Box<Recording>>,
     coder: Option<Box<Coder>>,
 }
@@ -116,7 +127,7 @@ impl Reading {
     /// Reads what has arrived. The end, if that has come, too: a small body mostly comes with its head, and needs no task.
     fn what_has_come(&mut self) -> Option<Result<(), BrokenOff>> {
         // Compressing takes time, in which other tasks are to run.
-        while self.coder.is_none() && !self.buffer.is_full() {
+        while self.coder.is_none() && self.may_be_read() && !self.buffer.is_full() {
             match self.body.frame().now_or_never()? {
                 None => return Some(Ok(())),
                 Some(Err(error)) => return Some(Err(broken_off(&*error))),
@@ -129,11 +140,17 @@ impl Reading {
         None
     }
 
+    /// Whether what comes next is to be read: what was with the head, or all of a body that does not pass through a pipe.
+    fn may_be_read(&mut self) -> bool {
+        self.piped.is_none() || self.body.movable(0).is_none_or(|body| body.was_read())
+    }
+
     /// Reads the body to its end.
     async fn pump(mut self) {
-        let end = match self.coder.take() {
-            Some(coder) => self.fill_coded(coder).await,
-            None => self.fill().await,
+        let end = match (self.piped.take(), self.coder.take()) {
+            (Some(piped), _) => self.fill_pipe(&piped).await,
+            (None, Some(coder)) => self.fill_coded(coder).await,
+            (None, None) => self.fill().await,
         };
         if let Some(ending) = self.over(end) {
             ending.keep_connection().await;
@@ -177,6 +194,31 @@ impl Reading {
         }
     }
 
+    /// The same, with a body that passes through a pipe.
+    async fn fill_pipe(&mut self, piped: &Piped) -> Result<(), BrokenOff> {
+        let mut has_moved = false;
+        while let Some(body) = self.body.movable(0) {
+            self.buffer.wait_for_space(&self.held).await;
+            let room_bytes = self.buffer.room_bytes().max(1);
+            let moving = poll_fn(|context| body.poll_move(piped, room_bytes, context));
+            match in_time(&self.ending, moving).await? {
+                Filled::Bytes(bytes) => {
+                    has_moved = true;
+                    self.buffer.push_piped(bytes);
+                }
+                Filled::Full => {
+                    self.held.waits(Side::Download, true);
+                    poll_fn(|context| piped.poll_room(context)).await;
+                    self.held.waits(Side::Download, false);
+                }
+                // Nothing is in the pipe.
+                Filled::Refused if !has_moved => return self.fill().await,
+                Filled::Refused => return Err(io::Error::from(io::ErrorKind::Unsupported).into()),
+            }
+        }
+        Ok(())
+    }
+
     /// The same, with a body that is compressed on the way.
     async fn fill_coded(&mut self, mut coder: Box<Coder>) -> Result<(), BrokenOff> {
         loop {
@@ -212,14 +254,8 @@ impl Reading {
 
     /// What the backend sends next. `None`: it has sent all.
     async fn next_frame(&mut self) -> Result<Option<Frame<Bytes>>, BrokenOff> {
-        let idle_time_max = self.ending.upstream.options.idle_time_max;
-        match tokio::time::timeout(idle_time_max, self.body.frame()).await {
-            Ok(frame) => frame.transpose().map_err(|error| broken_off(&*error)),
-            Err(_elapsed) => Err(BrokenOff {
-                kind: io::ErrorKind::TimedOut,
-                reason: format!("silent for {} s", idle_time_max.as_secs_f64()),
-            }),
-        }
+        let frame = self.body.frame().map(Option::transpose);
+        in_time(&self.ending, frame).await
     }
 
     /// Puts a frame into the buffer, and records it as long as the response may be kept. One with trailers is not.
@@ -232,6 +268,21 @@ impl Reading {
     }
 }
 
+/// What comes, unless the backend is silent for too long before.
+async fn in_time<T>(
+    ending: &Ending,
+    coming: impl Future<Output = Result<T, BodyError>>,
+) -> Result<T, BrokenOff> {
+    let idle_time_max = ending.upstream.options.idle_time_max;
+    match tokio::time::timeout(idle_time_max, coming).await {
+        Ok(come) => come.map_err(|error| broken_off(&*error)),
+        Err(_elapsed) => Err(BrokenOff {
+            kind: io::ErrorKind::TimedOut,
+            reason: format!("silent for {} s", idle_time_max.as_secs_f64()),
+        }),
+    }
+}
+
 fn broken_off(error: &(dyn Error + Send + Sync)) -> BrokenOff {
     BrokenOff {
         kind: io::ErrorKind::UnexpectedEof,
@@ -240,11 +291,11 @@ fn broken_off(error: &(dyn Error + Send + Sync)) -> BrokenOff {
 }
 
 impl From<io::Error> for BrokenOff {
-    /// It cannot be compressed: there is no memory.
+    /// It cannot be compressed, for there is no memory, or be moved any more.
     fn from(error: io::Error) -> Self {
         Self {
             kind: error.kind(),
-            reason: format!("it cannot be compressed: {error}"),
+            reason: format!("it cannot be passed on: {error}"),
         }
     }
 }
@@ -275,7 +326,7 @@ impl Relayed {
         self.buffer.has_ended()
     }
 
-    /// Takes up to `bytes_max` of the bytes that have arrived.
+    /// Takes up to `bytes_max` of the bytes that have arrived. They may be promises (`crate::piped`).
     pub fn take(&mut self, bytes_max: usize) -> Bytes {
         let taken = self.buffer.take(bytes_max);
         if let Some(remaining) = &mut self.remaining_bytes {

@@ -24,6 +24,17 @@ pub enum ResponseBody {
     FastCgi(fastcgi::Body),
 }
 
+impl ResponseBody {
+    /// The body whose bytes can be moved within the kernel, if so many of them are to come.
+    pub fn movable(&mut self, bytes_min: usize) -> Option<&mut Http1Body> {
+        let Self::Http1(body) = self else {
+            return None;
+        };
+        let is_long = body.movable_bytes()? >= bytes_min as u64;
+        is_long.then_some(body)
+    }
+}
+
 impl Body for ResponseBody {
     type Data = Bytes;
     type Error = BodyError;

@@ -23,6 +23,7 @@ use super::resolve::keep_resolved;
 use super::retries::Retries;
 use super::tls::Connector;
 use super::upload::RequestBody;
+use crate::piped::Piped;
 use shortline_base::clock::now_ns;
 use shortline_base::throttle::Throttle;
 use shortline_tls::TlsError;
@@ -39,6 +40,7 @@ pub struct Upstream {
     turns: Mutex<Turns>,
     retries: Mutex<Retries>,
     buffered_bytes: Arc<AtomicUsize>,
+    pipes: Arc<AtomicUsize>,
     failures: Mutex<Throttle>,
     /// Services that were not looked up yet, and who waits for that.
     unknown_services: AtomicUsize,
@@ -75,6 +77,7 @@ impl Upstream {
             turns: Mutex::default(),
             retries: Mutex::default(),
             buffered_bytes: Arc::default(),
+            pipes: Arc::default(),
             failures: Mutex::default(),
             unknown_services: AtomicUsize::new(services),
             looked_up: Notify::new(),
@@ -107,6 +110,12 @@ impl Upstream {
     /// Bytes of all responses that wait for clients.
     pub fn buffered_bytes(&self) -> &Arc<AtomicUsize> {
         &self.buffered_bytes
+    }
+
+    /// A pipe for a response, as large as its buffer may be. There are as many as there may be full buffers. `None`: they are all taken.
+    pub fn pipe(&self) -> Option<Arc<Piped>> {
+        let bytes = self.options.buffer_bytes_max.max(1);
+        Piped::new(bytes, &self.pipes, self.options.buffers_bytes_max / bytes)
     }
 
     /// Whether another line about a failed request may be logged. If so, how many were left out

@@ -96,7 +96,7 @@ pub fn get(address: SocketAddr, target: &str) -> Response {
 }
 
 /// Reads one response with a length from a connection that stays open.
-pub fn read_one(stream: &mut TcpStream) -> Response {
+pub fn read_one(stream: &mut impl Read) -> Response {
     let mut bytes = Vec::new();
     while !bytes.ends_with(b"\r\n\r\n") {
         let mut byte = [0];

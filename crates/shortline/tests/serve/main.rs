@@ -40,6 +40,7 @@ mod page;
 mod pebble;
 mod php;
 mod pictures;
+mod piped;
 mod process;
 mod responder;
 mod response_cache;

@@ -146,6 +146,14 @@ impl Server {
         wait_for("the server's end", || self.child.try_wait().unwrap())
     }
 
+    /// The ends of pipes that it has open.
+    pub fn pipes(&self) -> usize {
+        let open = std::fs::read_dir(format!("/proc/{}/fd", self.child.id())).unwrap();
+        let targets = open.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
+        let is_pipe = |target: &PathBuf| target.to_string_lossy().starts_with("pipe:");
+        targets.filter(is_pipe).count()
+    }
+
     /// Its resident memory in bytes.
     pub fn resident_bytes(&self) -> u64 {
         let path = format!("/proc/{}/status", self.child.id());

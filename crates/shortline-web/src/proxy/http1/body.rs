@@ -9,11 +9,13 @@ use std::task::{Context, Poll, ready};
 use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
+use shortline_base::pipe::Filled;
 use tokio::task::AbortHandle;
 
 use super::head::{self, Extent, HeadError};
 use super::{Failure, Http1, Switched, Wire};
 use crate::chunked::{Chunked, Part};
+use crate::piped::Piped;
 
 /// A body. Dropped before its end, it ends the connection.
 pub struct Http1Body {
@@ -80,6 +82,52 @@ impl Http1Body {
     /// The connection, for another protocol.
     pub fn switch(self) -> Option<Switched> {
         self.connection.switch()
+    }
+
+    /// How many bytes are to come that can be moved within the kernel: all after those that were read with the head.
+    pub fn movable_bytes(&self) -> Option<u64> {
+        let Left::Length(left) = self.left else {
+            return None;
+        };
+        let wire = self.connection.0.lock();
+        wire.socket.as_ref()?.source()?;
+        left.checked_sub(wire.input.len() as u64)
+    }
+
+    /// Whether some of it was read and not taken.
+    pub fn was_read(&self) -> bool {
+        !self.connection.0.lock().input.is_empty()
+    }
+
+    /// Moves up to `bytes_max` bytes of it into a pipe. Nothing of it may have been read and not taken.
+    ///
+    /// # Errors
+    /// As those of a frame.
+    pub fn poll_move(
+        &mut self,
+        piped: &Piped,
+        bytes_max: usize,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<Filled, super::BodyError>> {
+        let Left::Length(left) = &mut self.left else {
+            return Poll::Ready(Err(Failure::CutShort.into()));
+        };
+        let bytes_max = usize::try_from(*left).map_or(bytes_max, |left| left.min(bytes_max));
+        let moved = self
+            .connection
+            .0
+            .lock()
+            .poll_move(piped, bytes_max, context);
+        let filled = ready!(moved).map_err(Failure::from)?;
+        match filled {
+            Filled::Bytes(0) => return Poll::Ready(Err(Failure::CutShort.into())),
+            Filled::Bytes(bytes) => *left -= bytes as u64,
+            Filled::Full | Filled::Refused => {}
+        }
+        if *left == 0 {
+            self.ends();
+        }
+        Poll::Ready(Ok(filled))
     }
 
     fn ends(&mut self) {

@@ -8,11 +8,14 @@ use http_body_util::BodyExt;
 use proptest::prelude::*;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 
+use super::super::backend_socket::Dialed;
 use super::*;
 
 fn connection() -> (Http1, DuplexStream) {
     let (ours, backend) = duplex(1 << 16);
-    let connection = Http1::new(Box::new(ours), &UpstreamOptions::default());
+    let socket = Dialed::Other(Box::new(ours));
+    let socket = BackendSocket::new(socket, Arc::default(), Arc::default());
+    let connection = Http1::new(socket, &UpstreamOptions::default());
     (connection, backend)
 }
 

@@ -8,6 +8,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpStream, UnixStream};
 
 use super::super::address::UpstreamAddress;
+use super::super::backend_socket::Dialed;
 use super::super::http2;
 use super::super::tls::Offer;
 use super::Backend;
@@ -19,7 +20,7 @@ impl Backend {
         &self,
         offer: Offer,
         announced: Option<Ends>,
-    ) -> io::Result<(Box<dyn Stream>, bool)> {
+    ) -> io::Result<(Dialed, bool)> {
         let is_http2 = offer == Offer::Http2;
         if let UpstreamAddress::Tcp { host, port }
         | UpstreamAddress::H2c { host, port }
@@ -27,12 +28,13 @@ impl Backend {
             && let Some(connecting) = world::connect(host, *port)
         {
             let stream = self.announce(connecting.await?, announced).await?;
-            return Ok((stream, is_http2));
+            return Ok((Dialed::Other(stream), is_http2));
         }
         Ok(match (&self.own.address, &self.tls) {
             (UpstreamAddress::Unix(path) | UpstreamAddress::FastCgiUnix(path), _) => {
                 let stream = UnixStream::connect(path).await?;
-                (Box::new(self.announce(stream, announced).await?), is_http2)
+                let stream = self.announce(stream, announced).await?;
+                (Dialed::Unix(stream), is_http2)
             }
             (UpstreamAddress::Tls { host, port }, Some(tls)) => {
                 let stream = self.open_tcp(host, *port, announced).await?;
@@ -40,7 +42,7 @@ impl Backend {
                 if is_http2 && !chosen {
                     return Err(http2::is_not_http2("its TLS does not offer it"));
                 }
-                (Box::new(stream), chosen)
+                (Dialed::Other(Box::new(stream)), chosen)
             }
             (UpstreamAddress::Tls { .. }, None) => {
                 return Err(io::Error::other("TLS was not set up"));
@@ -55,7 +57,7 @@ impl Backend {
                 _,
             ) => {
                 let stream = self.open_tcp(host, *port, announced).await?;
-                (Box::new(stream), is_http2)
+                (Dialed::Tcp(stream), is_http2)
             }
         })
     }

@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use http::{Request, Response};
 use parking_lot::Mutex;
-use shortline_base::world::Stream;
-use tokio_util::io::InspectReader;
 
+use super::super::backend_socket::{BackendSocket, Dialed};
 use super::super::fastcgi::{self, Complaints};
 use super::super::http1::Http1;
 use super::super::http2;
@@ -58,27 +57,21 @@ pub struct Unanswered {
 impl Lease {
     /// A new connection for one request at a time: FastCGI, whose programs' complaints go there, or HTTP/1.1.
     pub fn alone(
-        stream: Box<dyn Stream>,
+        stream: Dialed,
         worker: usize,
         place: Option<Place>,
         options: &Arc<UpstreamOptions>,
         complaints: Option<&Arc<Complaints>>,
     ) -> Self {
         let received = Arc::new(AtomicU64::new(0));
-        let counted = Arc::clone(&received);
         let place = Arc::new(Mutex::new(place));
-        let held = Arc::clone(&place);
-        // The socket holds its place in the pool and counts what comes.
-        let socket = InspectReader::new(stream, move |bytes: &[u8]| {
-            let _held = &held;
-            counted.fetch_add(bytes.len() as u64, Ordering::Relaxed);
-        });
+        let socket = BackendSocket::new(stream, Arc::clone(&received), Arc::clone(&place));
         let sender = match complaints {
             Some(complaints) => {
                 let (options, complaints) = (Arc::clone(options), Arc::clone(complaints));
                 Sender::FastCgi(fastcgi::start(socket, options, complaints))
             }
-            None => Sender::Http1(Http1::new(Box::new(socket), options)),
+            None => Sender::Http1(Http1::new(socket, options)),
         };
         Self {
             channel: Channel::Alone {

@@ -14,10 +14,13 @@ use shortline_base::clock::now_ns;
 
 use super::super::admission::{Held, Side};
 use super::super::upstream::Upstream;
+use crate::piped::Piped;
 
 /// See the module's text.
 pub struct Buffer {
     state: Mutex<State>,
+    /// What holds the bytes that come after those in `chunks`.
+    piped: Option<Arc<Piped>>,
     bytes_max: usize,
     /// Buffered bytes of all responses of the upstream.
     all_bytes: Arc<AtomicUsize>,
@@ -27,6 +30,9 @@ pub struct Buffer {
 #[derive(Default)]
 struct State {
     chunks: VecDeque<Bytes>,
+    /// Those in the pipe.
+    piped_bytes: usize,
+    /// All of them.
     bytes: usize,
     trailers: Option<HeaderMap>,
     /// How the body ended, once it has.
@@ -38,10 +44,11 @@ struct State {
 }
 
 impl Buffer {
-    /// An empty one for a response of this upstream.
-    pub fn new(upstream: &Upstream) -> Arc<Self> {
+    /// An empty one for a response of this upstream, which may pass through a pipe.
+    pub fn new(upstream: &Upstream, piped: Option<Arc<Piped>>) -> Arc<Self> {
         Arc::new(Self {
             state: Mutex::default(),
+            piped,
             bytes_max: upstream.options.buffer_bytes_max,
             all_bytes: Arc::clone(upstream.buffered_bytes()),
             all_bytes_max: upstream.options.buffers_bytes_max,
@@ -95,6 +102,20 @@ impl Buffer {
         state.reader.take().into_iter().for_each(Waker::wake);
     }
 
+    /// How many bytes more it takes.
+    pub fn room_bytes(&self) -> usize {
+        self.bytes_max.saturating_sub(self.state.lock().bytes)
+    }
+
+    /// Adds what has come into the pipe.
+    pub fn push_piped(&self, bytes: usize) {
+        let mut state = self.state.lock();
+        self.all_bytes.fetch_add(bytes, Ordering::Relaxed);
+        state.bytes += bytes;
+        state.piped_bytes += bytes;
+        state.reader.take().into_iter().for_each(Waker::wake);
+    }
+
     /// The body has ended, whole or not.
     pub fn end(&self, end: Result<(), io::ErrorKind>) {
         let mut state = self.state.lock();
@@ -103,11 +124,19 @@ impl Buffer {
         state.reader.take().into_iter().for_each(Waker::wake);
     }
 
-    /// Up to `bytes_max` bytes from the front; empty if there are none.
+    /// Up to `bytes_max` bytes from the front, perhaps as a promise of them; empty if there are none.
     pub fn take(&self, bytes_max: usize) -> Bytes {
         let mut state = self.state.lock();
-        let wanted = bytes_max.min(state.bytes);
-        let taken = state.take(wanted);
+        let chunk_bytes = state.bytes - state.piped_bytes;
+        let taken = match &self.piped {
+            Some(piped) if chunk_bytes == 0 => {
+                let promise = piped.promise(bytes_max.min(state.piped_bytes));
+                state.piped_bytes -= promise.len();
+                state.bytes -= promise.len();
+                promise
+            }
+            _ => state.take(bytes_max.min(chunk_bytes)),
+        };
         self.all_bytes.fetch_sub(taken.len(), Ordering::Relaxed);
         if !self.is_full_with(state.bytes) {
             state.writer.take().into_iter().for_each(Waker::wake);
@@ -192,6 +221,9 @@ impl State {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
+        if let Some(piped) = &self.piped {
+            piped.end();
+        }
         let bytes = self.state.get_mut().bytes;
         self.all_bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
@@ -205,6 +237,7 @@ mod tests {
     fn buffer(bytes_max: usize, all_bytes_max: usize) -> Buffer {
         Buffer {
             state: Mutex::default(),
+            piped: None,
             bytes_max,
             all_bytes: Arc::default(),
             all_bytes_max,

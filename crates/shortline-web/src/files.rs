@@ -21,6 +21,7 @@
 //! | `lookup` | what a path names: file, index, directory, listing |
 //! | `respond` | the order of all these steps |
 
+mod buffers;
 mod cache;
 pub mod conditional;
 pub mod encoding;

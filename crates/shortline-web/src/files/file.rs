@@ -15,10 +15,11 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, OnceLock};
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use rustix::io::Errno;
 use shortline_base::disk;
 
+use super::buffers;
 use super::kernel_copy::{KERNEL_COPY_BYTES_MIN, KernelCopies, KernelCopy};
 use super::open::Wait;
 
@@ -173,19 +174,20 @@ impl OpenFile {
             .disk
             .as_ref()
             .expect("invariant: closed only once the bytes are kept");
-        let mut buffer = BytesMut::zeroed(len);
-        let mut filled = 0;
-        while filled < len {
-            let rest = &mut buffer[filled..];
-            let may_wait = wait == Wait::Allowed;
-            match disk::read_at(disk, rest, offset + filled as u64, may_wait) {
-                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok(read) => filled += read,
-                Err(Errno::INTR) => {}
-                Err(errno) => return Err(errno.into()),
+        let may_wait = wait == Wait::Allowed;
+        buffers::filled(len, |buffer| {
+            let mut filled = 0;
+            while filled < len {
+                let rest = &mut buffer[filled..];
+                match disk::read_at(disk, rest, offset + filled as u64, may_wait) {
+                    Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                    Ok(read) => filled += read,
+                    Err(Errno::INTR) => {}
+                    Err(errno) => return Err(errno.into()),
+                }
             }
-        }
-        Ok(buffer.freeze())
+            Ok(())
+        })
     }
 }
 

@@ -1,11 +1,38 @@
-//! Reads of open files.
+//! Reads of open files, and moves of what the page cache has of them into a pipe.
+//!
+//! Nothing tells whether a piece is in the page cache but a read, which copies it. A move asks for its first and its last byte so. What
+//! is between them mostly comes and goes with them; if not, the move waits for the disk, as a thread that serves others must not.
+//! So one that has waited is the last for a while ([`MOVES_REST`]), and what is sent meanwhile is read. Strangers who ask for single bytes can
+//! bring a file into that state. They make a thread wait for one piece in that time.
 
 use std::io::IoSliceMut;
 use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use rustix::io::{Errno, ReadWriteFlags};
 
+use crate::clock::now_ns;
+use crate::pipe::Pipe;
+use crate::sys::thread_waits;
 use crate::world::{self, DiskRead};
+
+/// For how long nothing is moved after a move that has waited.
+pub const MOVES_REST: Duration = Duration::from_secs(1);
+
+/// Until when nothing is moved, on the clock.
+static REST_UNTIL_NS: AtomicU64 = AtomicU64::new(0);
+
+/// What a try to move a piece of a file has come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moved {
+    /// So many bytes, 1 at least, are in the pipe.
+    Bytes(usize),
+    /// The piece is not in memory.
+    NotAtHand,
+    /// Nothing is moved now: it has to be read.
+    Refused,
+}
 
 /// Reads into `buffer` at `offset`, waiting for the disk or not. Returns how many bytes; 0 at the
 /// end.
@@ -27,4 +54,54 @@ pub fn read_at(
         Some(DiskRead::Broken) => return Err(Errno::IO),
     };
     rustix::io::preadv2(file, &mut [IoSliceMut::new(buffer)], offset, flags)
+}
+
+/// Moves up to `bytes_max` bytes of a file at `offset` into a pipe, if they are in memory. They stay in memory until they have left it.
+pub fn move_at(file: impl AsFd, offset: u64, bytes_max: usize, pipe: &Pipe) -> Moved {
+    let is_real = world::here(|_| ()).is_none();
+    if !is_real || bytes_max == 0 || now_ns() < REST_UNTIL_NS.load(Ordering::Relaxed) {
+        return Moved::Refused;
+    }
+    for offset in [offset, offset + bytes_max as u64 - 1] {
+        match read_at(&file, &mut [0], offset, false) {
+            Ok(1) => {}
+            Err(Errno::AGAIN) => return Moved::NotAtHand,
+            // The end, or what a read tells better.
+            _ => return Moved::Refused,
+        }
+    }
+    let waits = thread_waits();
+    let moved = pipe.fill_from_file(file, offset, bytes_max);
+    if thread_waits() > waits {
+        REST_UNTIL_NS.store(now_ns() + MOVES_REST.as_nanos() as u64, Ordering::Relaxed);
+    }
+    match moved {
+        Ok(0) | Err(_) => Moved::Refused,
+        Ok(bytes) => Moved::Bytes(bytes),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn what_is_in_memory_is_moved_and_nothing_behind_the_end() {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&[7; 10_000]).unwrap();
+        let pipe = Pipe::new(1 << 16).unwrap();
+        // Just written, it is in memory, unless its file system cannot tell.
+        let can_tell = read_at(&file, &mut [0], 0, false).is_ok();
+        let expected = if can_tell {
+            Moved::Bytes(5_000)
+        } else {
+            Moved::Refused
+        };
+        assert_eq!(move_at(&file, 5_000, 5_000, &pipe), expected);
+        assert_eq!(move_at(&file, 5_001, 5_000, &pipe), Moved::Refused);
+        assert_eq!(move_at(&file, 0, 0, &pipe), Moved::Refused);
+    }
 }

@@ -1,6 +1,6 @@
 //! What no crate does for us safely: asking a TCP socket how many bytes are not yet acknowledged
-//! (`SIOCOUTQ`, tcp(7)) and what the connection has put on the wire (`TCP_INFO`, linux/tcp.h), and
-//! putting a timer on the runtime's poller. The only module of the workspace with `unsafe`.
+//! (`SIOCOUTQ`, tcp(7)) and what the connection has put on the wire (`TCP_INFO`, linux/tcp.h), how often
+//! a thread has waited (getrusage(2)), and putting a timer on the runtime's poller. The only module of the workspace with `unsafe`.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -101,6 +101,17 @@ pub fn tcp_info(socket: impl AsFd) -> io::Result<TcpInfo> {
         resent_bytes: u64_at(&info, 208),
         acked_bytes: u64_at(&info, 120),
     })
+}
+
+/// How often this thread has given up its processor to wait for something. Never goes back.
+pub fn thread_waits() -> u64 {
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: the kernel writes one `rusage` through the pointer, which is valid for the whole call. All zeros are one, too.
+    let usage = unsafe {
+        libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
+        usage.assume_init()
+    };
+    usage.ru_nvcsw as u64
 }
 
 /// Puts a descriptor on the runtime's poller.

@@ -4,6 +4,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -14,14 +15,21 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::files::OpenFile;
+use crate::piped::Piped;
 use shortline_base::throttle::Throttle;
 
 /// The most reads that may wait. One more is refused, and its response ends.
 const READS_WAITING_MAX: usize = 100_000;
+/// The most responses at a time whose files pass through a pipe. Each has two descriptors; further ones are read and written.
+const PIPES_MAX: usize = 256;
+/// The room of a pipe: for a piece that is being sent and the next, whose first and last pages may be used in part.
+const PIPE_BYTES: usize = 256 * 1024;
 
 /// The queue in front of the disk.
 pub struct Disk {
     queue: Mutex<Queue>,
+    /// Those in use.
+    pipes: Arc<AtomicUsize>,
     /// Limits the log lines about files that cannot be read.
     failures: Mutex<Throttle>,
 }
@@ -49,8 +57,14 @@ impl Disk {
                 reads: 0,
                 reads_max,
             }),
+            pipes: Arc::default(),
             failures: Mutex::default(),
         })
+    }
+
+    /// A pipe for the files of a response. `None`: they are all taken.
+    pub fn pipe(&self) -> Option<Arc<Piped>> {
+        Piped::new(PIPE_BYTES, &self.pipes, PIPES_MAX)
     }
 
     /// Responses that wait for the disk or are being read.

@@ -18,6 +18,7 @@ use shortline_link::{Grant, JobHandle};
 use crate::account::Account;
 use crate::files::{KERNEL_COPY_BYTES_MIN, KernelCopy, OpenFile, PlanBody, Segment};
 use crate::pace::{Bandwidth, Paced};
+use crate::piped::{NotMoved, Piped};
 use crate::proxy::Relayed;
 
 /// The most bytes read at a time from a file that is not in memory, and written at a time by a response that is not
@@ -26,6 +27,8 @@ const READ_BYTES: u32 = 64 * 1024;
 /// The most bytes of the kernel's copy of a file handed over at a time by a response that is not scheduled. The socket
 /// takes what it has room for.
 const COPY_BYTES_MAX: u64 = 1 << 30;
+/// A shorter rest of a file is not worth a pipe.
+const PIPED_BYTES_MIN: u64 = 256 * 1024;
 /// Pieces of the kernel's copy end at its pages. A piece that begins inside a page takes one more reference than fits
 /// into a packet.
 const PAGE_BYTES: u64 = 4096;
@@ -49,6 +52,13 @@ pub enum Content {
     Relayed(Relayed),
 }
 
+/// Whether files pass through a pipe.
+enum Piping {
+    Untried,
+    Never,
+    Through(Arc<Piped>),
+}
+
 /// A response that waits or is being sent.
 pub struct Outgoing {
     job: JobHandle,
@@ -62,6 +72,8 @@ pub struct Outgoing {
     /// Bytes read ahead from the first segment's file.
     ahead: Bytes,
     reading: Option<Pin<Box<dyn Future<Output = io::Result<Bytes>> + Send>>>,
+    /// How it sends long files that are not kept in memory.
+    piping: Piping,
     /// When its next bytes may leave, if its bandwidth is limited.
     pace: Option<Box<Paced>>,
     /// Counts and logs the response when this is dropped.
@@ -95,6 +107,7 @@ impl Outgoing {
             framing,
             ahead: Bytes::new(),
             reading: None,
+            piping: Piping::Untried,
             account,
         }
     }
@@ -254,7 +267,7 @@ impl Outgoing {
         Ok(trailers)
     }
 
-    /// Whether the next bytes are in memory. If not, starts to read them and declines the grant.
+    /// Whether the next bytes are in memory, or in a pipe. If not, starts to read them and declines the grant.
     fn is_in_memory(&mut self, bytes_max: u32) -> io::Result<bool> {
         let Some((file, offset, len)) = self.content.first_file() else {
             return Ok(true);
@@ -262,22 +275,56 @@ impl Outgoing {
         if !self.ahead.is_empty() {
             return Ok(true);
         }
-        let length = match file.in_memory() {
-            Some(_) => len as usize, // a slice of it: nothing is copied
-            None => len.min(self.read_bytes(bytes_max) as u64) as usize,
+        if file.in_memory().is_some() {
+            // A slice of it: nothing is copied.
+            let kept = file.read_now(offset, len as usize)?;
+            self.ahead = kept.ok_or(io::ErrorKind::UnexpectedEof)?;
+            return Ok(true);
+        }
+        let file = Arc::clone(file);
+        let length = len.min(self.read_bytes(bytes_max) as u64) as usize;
+        let at_hand = match self.pipe(&file, len) {
+            Some(piped) => file.promise(offset, length, &piped),
+            None => Err(NotMoved::Refused),
         };
-        let read = file.read_now(offset, length);
-        let disk = &self.account.connection().settings.disk;
-        match read.inspect_err(|error| disk.log(error))? {
+        let at_hand = match at_hand {
+            Ok(promise) => Some(promise),
+            Err(NotMoved::NotAtHand) => None,
+            Err(NotMoved::Refused) => {
+                let disk = &self.account.connection().settings.disk;
+                let read = file.read_now(offset, length);
+                read.inspect_err(|error| disk.log(error))?
+            }
+        };
+        match at_hand {
             Some(bytes) => {
                 self.ahead = bytes;
                 Ok(true)
             }
             None => {
-                let file = Arc::clone(file);
                 self.read_from_disk(file, offset, length);
                 Ok(false)
             }
+        }
+    }
+
+    /// The pipe through which the next `len` bytes of `file` may pass: they are many, not kept in memory, and neither frames nor TLS come
+    /// around them.
+    fn pipe(&mut self, file: &OpenFile, len: u64) -> Option<Arc<Piped>> {
+        let connection = self.account.connection();
+        let is_plain = self.framing.chunk_bytes == 0 && !connection.secure;
+        if let Piping::Untried = self.piping
+            && is_plain
+            && len >= PIPED_BYTES_MIN
+            && file.kept_bytes() == 0
+        {
+            let pipe = || connection.settings.disk.pipe();
+            let begun = connection.watch.begin_pipe(pipe);
+            self.piping = begun.map_or(Piping::Never, Piping::Through);
+        }
+        match &self.piping {
+            Piping::Through(piped) => Some(Arc::clone(piped)),
+            Piping::Untried | Piping::Never => None,
         }
     }
 
@@ -346,6 +393,9 @@ impl Outgoing {
 
 impl Drop for Outgoing {
     fn drop(&mut self) {
+        if let Piping::Through(piped) = &self.piping {
+            piped.end();
+        }
         if let Content::Relayed(relayed) = &self.content {
             self.account.backend_ended(relayed.ended_ns());
         }

@@ -4,7 +4,7 @@
 //! back short and ends one response with `UnexpectedEof`. `preadv2(RWF_NOWAIT)` returns what the
 //! page cache holds, and EAGAIN otherwise. The disk can then be asked on another thread, in the
 //! scheduler's order. If a file system does not support RWF_NOWAIT, every read of the disk goes
-//! there.
+//! there. What the page cache holds can also be moved into a pipe, and is copied nowhere then ([`OpenFile::promise`]).
 //!
 //! A small file (up to 1 MiB by default) is read whole when any of it is first read, and kept. A
 //! response from memory costs one copy, a response read anew costs two. Changes on disk no longer
@@ -22,6 +22,7 @@ use shortline_base::disk;
 use super::buffers;
 use super::kernel_copy::{KERNEL_COPY_BYTES_MIN, KernelCopies, KernelCopy};
 use super::open::Wait;
+use crate::piped::{NotMoved, Piped};
 
 /// A regular file opened for sending. Its length is the one it had then.
 #[derive(Debug)]
@@ -107,6 +108,18 @@ impl OpenFile {
     /// block. `UnexpectedEof`: the file was cut short, or the piece lies outside of it.
     pub fn read_blocking(&self, offset: u64, len: usize) -> io::Result<Bytes> {
         self.read(offset, len, Wait::Allowed)
+    }
+
+    /// Moves up to `len` bytes at `offset` into a pipe and promises them, if they are in memory and this file's bytes are not kept.
+    ///
+    /// # Errors
+    /// [`NotMoved`]
+    pub fn promise(&self, offset: u64, len: usize, piped: &Piped) -> Result<Bytes, NotMoved> {
+        let fits = offset
+            .checked_add(len as u64)
+            .is_some_and(|end| end <= self.len);
+        let disk = self.disk.as_ref().filter(|_| fits && self.keep.is_none());
+        piped.promise_of_file(disk.ok_or(NotMoved::Refused)?, offset, len)
     }
 
     /// The length promised to clients, in bytes.

@@ -1,4 +1,4 @@
-//! Long bodies of backends that pass through the kernel only: from the backend's socket through a pipe into the client's.
+//! Long bodies that pass through the kernel only: from a backend's socket or a file through a pipe into the client's socket.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -6,7 +6,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::time::Duration;
 
-use crate::client::{connect, get, parse, read_head, read_one, read_to_end};
+use crate::client::{connect, get, parse, read_head, read_one, read_to_end, request};
 use crate::process::{PATIENCE, Server, Site, pattern, wait_for};
 
 /// More than a response's buffer holds, so that it passes through a pipe.
@@ -179,6 +179,39 @@ fn a_client_that_takes_nothing_holds_a_pipe_until_it_goes() {
     wait_for("the last pipe to go", || {
         (server.pipes() == before).then_some(())
     });
+}
+
+#[test]
+fn a_long_file_passes_through_a_pipe_too() {
+    let whole = pattern(30_000_000);
+    let site = Site::new().with("image.iso", &whole);
+    let scheduled = ["--uplink-loopback", "--uplink", "800mbit"];
+    for flags in [&[][..], &scheduled] {
+        let server = Server::start(&site, flags);
+        let before = server.pipes();
+        let mut stream = connect(server.address());
+        for (range, bytes) in [
+            ("", whole.len()),
+            ("Range: bytes=0-29999998\r\n", whole.len() - 1),
+        ] {
+            let request = format!("GET /image.iso HTTP/1.1\r\nHost: a\r\n{range}\r\n");
+            stream.write_all(request.as_bytes()).unwrap();
+            assert!(stream.peek(&mut [0]).unwrap() > 0);
+            wait_for("a pipe", || (server.pipes() == before + 2).then_some(()));
+            assert!(
+                read_one(&mut stream).body == whole[..bytes],
+                "{flags:?} {range}"
+            );
+        }
+        // Where it begins and ends in the middle of pages.
+        let fields = "Range: bytes=1001-2999999\r\n";
+        let part = request(server.address(), "GET", "/image.iso", fields).body;
+        assert!(part == whole[1001..3_000_000], "{flags:?}");
+        drop(stream);
+        wait_for("the pipes to go", || {
+            (server.pipes() == before).then_some(())
+        });
+    }
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! Reads of open files, and moves of what the page cache has of them into a pipe.
 //!
-//! Nothing tells whether a piece is in the page cache but a read, which copies it. A move asks for its first and its last byte so. What
-//! is between them mostly comes and goes with them; if not, the move waits for the disk, as a thread that serves others must not.
-//! So one that has waited is the last for a while ([`MOVES_REST`]), and what is sent meanwhile is read. Strangers who ask for single bytes can
-//! bring a file into that state. They make a thread wait for one piece in that time.
+//! Nothing tells whether a piece is in the page cache but a read, which copies it. A move asks for its first and its last byte so.
+//! What is between them mostly comes and goes with them; if not, the move waits for the disk, as a thread that serves others must not.
+//! So one that has waited is the last for a while ([`MOVES_REST`]), and what is sent meanwhile is read. Strangers who ask for
+//! single bytes can bring a file into that state. They make a thread wait for one piece in that time.
 
 use std::io::IoSliceMut;
 use std::os::fd::AsFd;

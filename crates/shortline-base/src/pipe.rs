@@ -1,5 +1,5 @@
-//! Bytes that pass into a socket from another, or from a file, within the kernel (`splice`, Linux): in at one end of a pipe, out at the other.
-//! What the network card or a disk has brought is only referred to, and copied nowhere.
+//! Bytes that pass into a socket from another, or from a file, within the kernel (`splice`, Linux): in at one end of a pipe, out at
+//! the other. What the network card or a disk has brought is only referred to, and copied nowhere.
 //!
 //! A pipe has room for pages, not for bytes: 16 as the kernel makes it, more if it allows that. A page counts whole, however little of it
 //! is used. So nobody can say how many bytes are still taken but the kernel, by taking none.
@@ -110,8 +110,8 @@ impl Pipe {
         }
     }
 
-    /// Moves up to `bytes_max` bytes of a file at `offset` into the pipe. What is not in memory it waits for. Returns how many there was room
-    /// for; 0 at the end of the file.
+    /// Moves up to `bytes_max` bytes of a file at `offset` into the pipe. What is not in memory it waits for. Returns how many there
+    /// was room for; 0 at the end of the file.
     ///
     /// # Errors
     /// `EAGAIN` if the pipe is full, or the file's.

@@ -92,9 +92,11 @@ pub fn style_sheet() -> String {
 pub fn in_both_themes(svg: &str) -> String {
     let rules = rules_for_the_dark("");
     let style = format!("<style>@media (prefers-color-scheme: dark) {{\n{rules}}}</style>");
+    // Everything is opaque, which need not be said of each point.
+    let svg = svg.replace(" opacity=\"1\"", "");
     match svg.split_once('>') {
         Some((head, drawing)) => format!("{head}>\n{style}{drawing}"),
-        None => svg.to_owned(),
+        None => svg,
     }
 }
 

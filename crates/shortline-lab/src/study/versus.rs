@@ -44,13 +44,16 @@ pub struct Versus {
 }
 
 /// Every row.
-pub const ROWS: [Row; 14] = [
+pub const ROWS: [Row; 16] = [
     files("1 KB", 1_000, 1.15),
     files("10 KB", 10_000, 1.1),
     files("100 KB", 100_000, 1.05),
     files("1 MB", 1_000_000, 1.05),
+    // Not kept in memory by ours.
+    files("10 MB", 10_000_000, 1.05),
     over_tls(files("TLS, 1 KB", 1_000, 1.2)),
     over_tls(files("TLS, 1 MB", 1_000_000, 1.4)),
+    over_tls(files("TLS, 10 MB", 10_000_000, 1.4)),
     connecting(over_tls(files("TLS, new connections", 1_000, 1.6))),
     over_http2(files("HTTP/2, 1 KB", 1_000, 1.5)),
     over_http2(over_tls(files("HTTP/2 over TLS, 10 KB", 10_000, 1.05))),

@@ -113,7 +113,7 @@ impl OpenFile {
     /// Moves up to `len` bytes at `offset` into a pipe and promises them, if they are in memory and this file's bytes are not kept.
     ///
     /// # Errors
-    /// [`NotMoved`]
+    /// `NotMoved`
     pub fn promise(&self, offset: u64, len: usize, piped: &Piped) -> Result<Bytes, NotMoved> {
         let fits = offset
             .checked_add(len as u64)

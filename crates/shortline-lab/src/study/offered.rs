@@ -233,6 +233,23 @@ mod tests {
         );
     }
 
+    /// A run that was interrupted goes on only where it finds the load that it wrote.
+    #[test]
+    fn what_was_kept_is_read_as_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        for wanted_load in [0.19999999999999982, 0.1 + 0.7, 1.0 / 3.0, 1.1 * 1.1] {
+            let offered = Offered {
+                users: None,
+                requests: 2_649,
+                wire_bytes: 14_999_892,
+                link_bytes: 75_000_000,
+                wanted_load: Some(wanted_load),
+            };
+            offered.write(folder.path()).unwrap();
+            assert_eq!(Offered::read(folder.path()).unwrap(), Some(offered));
+        }
+    }
+
     #[test]
     fn an_open_loop_is_about_the_load_of_its_schedule() {
         let point = Point::new("w1", Arrivals::table_one("w1"), 50);

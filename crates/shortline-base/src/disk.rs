@@ -23,12 +23,10 @@ pub const MOVES_REST: Duration = Duration::from_secs(1);
 /// Until when nothing is moved, on the clock.
 static REST_UNTIL_NS: AtomicU64 = AtomicU64::new(0);
 
-/// What a try to move a piece of a file has come to.
+/// Why a piece of a file was not moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Moved {
-    /// So many bytes, 1 at least, are in the pipe.
-    Bytes(usize),
-    /// The piece is not in memory.
+pub enum NotMoved {
+    /// It is not in memory.
     NotAtHand,
     /// Nothing is moved now: it has to be read.
     Refused,
@@ -57,17 +55,26 @@ pub fn read_at(
 }
 
 /// Moves up to `bytes_max` bytes of a file at `offset` into a pipe, if they are in memory. They stay in memory until they have left it.
-pub fn move_at(file: impl AsFd, offset: u64, bytes_max: usize, pipe: &Pipe) -> Moved {
+/// Returns how many, 1 at least.
+///
+/// # Errors
+/// [`NotMoved`]
+pub fn move_at(
+    file: impl AsFd,
+    offset: u64,
+    bytes_max: usize,
+    pipe: &Pipe,
+) -> Result<usize, NotMoved> {
     let is_real = world::here(|_| ()).is_none();
     if !is_real || bytes_max == 0 || now_ns() < REST_UNTIL_NS.load(Ordering::Relaxed) {
-        return Moved::Refused;
+        return Err(NotMoved::Refused);
     }
     for offset in [offset, offset + bytes_max as u64 - 1] {
         match read_at(&file, &mut [0], offset, false) {
             Ok(1) => {}
-            Err(Errno::AGAIN) => return Moved::NotAtHand,
+            Err(Errno::AGAIN) => return Err(NotMoved::NotAtHand),
             // The end, or what a read tells better.
-            _ => return Moved::Refused,
+            _ => return Err(NotMoved::Refused),
         }
     }
     let waits = thread_waits();
@@ -75,10 +82,10 @@ pub fn move_at(file: impl AsFd, offset: u64, bytes_max: usize, pipe: &Pipe) -> M
     if thread_waits() > waits {
         REST_UNTIL_NS.store(now_ns() + MOVES_REST.as_nanos() as u64, Ordering::Relaxed);
     }
-    match moved {
-        Ok(0) | Err(_) => Moved::Refused,
-        Ok(bytes) => Moved::Bytes(bytes),
-    }
+    moved
+        .ok()
+        .filter(|bytes| *bytes > 0)
+        .ok_or(NotMoved::Refused)
 }
 
 #[cfg(test)]
@@ -96,12 +103,12 @@ mod tests {
         // Just written, it is in memory, unless its file system cannot tell.
         let can_tell = read_at(&file, &mut [0], 0, false).is_ok();
         let expected = if can_tell {
-            Moved::Bytes(5_000)
+            Ok(5_000)
         } else {
-            Moved::Refused
+            Err(NotMoved::Refused)
         };
         assert_eq!(move_at(&file, 5_000, 5_000, &pipe), expected);
-        assert_eq!(move_at(&file, 5_001, 5_000, &pipe), Moved::Refused);
-        assert_eq!(move_at(&file, 0, 0, &pipe), Moved::Refused);
+        assert_eq!(move_at(&file, 5_001, 5_000, &pipe), Err(NotMoved::Refused));
+        assert_eq!(move_at(&file, 0, 0, &pipe), Err(NotMoved::Refused));
     }
 }

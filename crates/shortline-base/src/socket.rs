@@ -237,9 +237,7 @@ impl SendHalf for TcpSendHalf {
         offset: u64,
         len: usize,
     ) -> io::Result<usize> {
-        let mut from = offset;
-        let send_rest = || Ok(sendfile(self.stream(), file, Some(&mut from), len)?);
-        let send = || send_after(self.stream(), before, send_rest);
+        let send = || send_file(self.stream(), before, file, offset, len);
         self.stream().try_io(Interest::WRITABLE, send)
     }
 
@@ -253,7 +251,7 @@ impl SendHalf for TcpSendHalf {
         pipe: BorrowedFd<'_>,
         len: usize,
     ) -> io::Result<usize> {
-        let send = || send_after(self.stream(), before, || drain(pipe, self.stream(), len));
+        let send = || send_pipe(self.stream(), before, pipe, len);
         self.stream().try_io(Interest::WRITABLE, send)
     }
 
@@ -336,9 +334,7 @@ impl SendHalf for UnixSendHalf {
         offset: u64,
         len: usize,
     ) -> io::Result<usize> {
-        let mut from = offset;
-        let send_rest = || Ok(sendfile(self.stream(), file, Some(&mut from), len)?);
-        let send = || send_after(self.stream(), before, send_rest);
+        let send = || send_file(self.stream(), before, file, offset, len);
         self.counted(self.stream().try_io(Interest::WRITABLE, send))
     }
 
@@ -352,7 +348,7 @@ impl SendHalf for UnixSendHalf {
         pipe: BorrowedFd<'_>,
         len: usize,
     ) -> io::Result<usize> {
-        let send = || send_after(self.stream(), before, || drain(pipe, self.stream(), len));
+        let send = || send_pipe(self.stream(), before, pipe, len);
         self.counted(self.stream().try_io(Interest::WRITABLE, send))
     }
 
@@ -388,6 +384,28 @@ impl SendHalf for UnixSendHalf {
     fn hang_up(&self) -> HangUp<'_> {
         HangUp::Ask(self.stream().as_fd())
     }
+}
+
+fn send_file(
+    socket: impl AsFd,
+    before: &[IoSlice<'_>],
+    file: BorrowedFd<'_>,
+    offset: u64,
+    len: usize,
+) -> io::Result<usize> {
+    let mut from = offset;
+    send_after(&socket, before, || {
+        Ok(sendfile(&socket, file, Some(&mut from), len)?)
+    })
+}
+
+fn send_pipe(
+    socket: impl AsFd,
+    before: &[IoSlice<'_>],
+    pipe: BorrowedFd<'_>,
+    len: usize,
+) -> io::Result<usize> {
+    send_after(&socket, before, || drain(pipe, &socket, len))
 }
 
 /// Sends `before`, and if all of it was taken what `send_rest` sends.

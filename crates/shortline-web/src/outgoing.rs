@@ -13,12 +13,13 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http::HeaderMap;
 use http_body::Frame;
+use shortline_base::disk::NotMoved;
 use shortline_link::{Grant, JobHandle};
 
 use crate::account::Account;
 use crate::files::{KERNEL_COPY_BYTES_MIN, KernelCopy, OpenFile, PlanBody, Segment};
 use crate::pace::{Bandwidth, Paced};
-use crate::piped::{NotMoved, Piped};
+use crate::piped::Piped;
 use crate::proxy::Relayed;
 
 /// The most bytes read at a time from a file that is not in memory, and written at a time by a response that is not

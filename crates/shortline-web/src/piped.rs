@@ -17,7 +17,7 @@ use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use shortline_base::disk::{self, Moved};
+use shortline_base::disk::{self, NotMoved};
 use shortline_base::pipe::{Filled, Pipe, Source};
 use shortline_base::socket::SendHalf;
 
@@ -48,15 +48,6 @@ struct State {
     is_full: bool,
     /// Who waits for room.
     filler: Option<Waker>,
-}
-
-/// Why a piece of a file was not moved.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NotMoved {
-    /// It is not in memory.
-    NotAtHand,
-    /// It has to be read.
-    Refused,
 }
 
 /// Whether a slice is a promise.
@@ -114,15 +105,9 @@ impl Piped {
     ) -> Result<Bytes, NotMoved> {
         let mut state = self.state.lock();
         let bytes_max = bytes_max.min(PROMISE_BYTES_MAX);
-        match disk::move_at(file, offset, bytes_max, &self.pipe) {
-            Moved::Bytes(bytes) => {
-                state.bytes += bytes;
-                state.promised_bytes += bytes;
-                Ok(Bytes::from_static(&PROMISED[..bytes]))
-            }
-            Moved::NotAtHand => Err(NotMoved::NotAtHand),
-            Moved::Refused => Err(NotMoved::Refused),
-        }
+        let bytes = disk::move_at(file, offset, bytes_max, &self.pipe)?;
+        state.bytes += bytes;
+        Ok(state.promise(bytes))
     }
 
     /// Ready when something has left since the pipe was full.
@@ -139,9 +124,7 @@ impl Piped {
     pub fn promise(&self, bytes_max: usize) -> Bytes {
         let mut state = self.state.lock();
         let unpromised = state.bytes - state.promised_bytes;
-        let bytes = bytes_max.min(unpromised).min(PROMISE_BYTES_MAX);
-        state.promised_bytes += bytes;
-        Bytes::from_static(&PROMISED[..bytes])
+        state.promise(bytes_max.min(unpromised).min(PROMISE_BYTES_MAX))
     }
 
     /// Writes `before` to a socket, then up to `len` promised bytes. Returns how many it took.
@@ -181,6 +164,14 @@ impl Piped {
     pub fn has_ended(&self) -> bool {
         let state = self.state.lock();
         state.is_over && state.promised_bytes == 0
+    }
+}
+
+impl State {
+    /// A promise of `bytes` bytes that are in the pipe.
+    fn promise(&mut self, bytes: usize) -> Bytes {
+        self.promised_bytes += bytes;
+        Bytes::from_static(&PROMISED[..bytes])
     }
 }
 

@@ -17,12 +17,12 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use rustix::io::Errno;
-use shortline_base::disk;
+use shortline_base::disk::{self, NotMoved};
 
 use super::buffers;
 use super::kernel_copy::{KERNEL_COPY_BYTES_MIN, KernelCopies, KernelCopy};
 use super::open::Wait;
-use crate::piped::{NotMoved, Piped};
+use crate::piped::Piped;
 
 /// A regular file opened for sending. Its length is the one it had then.
 #[derive(Debug)]
@@ -113,7 +113,7 @@ impl OpenFile {
     /// Moves up to `len` bytes at `offset` into a pipe and promises them, if they are in memory and this file's bytes are not kept.
     ///
     /// # Errors
-    /// `NotMoved`
+    /// [`NotMoved`]
     pub fn promise(&self, offset: u64, len: usize, piped: &Piped) -> Result<Bytes, NotMoved> {
         let fits = offset
             .checked_add(len as u64)

@@ -15,15 +15,15 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::files::OpenFile;
-use crate::piped::Piped;
+use crate::piped::{PROMISE_BYTES_MAX, Piped};
 use shortline_base::throttle::Throttle;
 
 /// The most reads that may wait. One more is refused, and its response ends.
 const READS_WAITING_MAX: usize = 100_000;
 /// The most responses at a time whose files pass through a pipe. Each has two descriptors; further ones are read and written.
 const PIPES_MAX: usize = 256;
-/// The room of a pipe: for a piece that is being sent and the next, whose first and last pages may be used in part.
-const PIPE_BYTES: usize = 256 * 1024;
+/// The room of a pipe: for the longest piece that is handed over at a time, as the next is moved once that has left.
+const PIPE_BYTES: usize = PROMISE_BYTES_MAX as usize;
 
 /// The queue in front of the disk.
 pub struct Disk {

@@ -19,7 +19,7 @@ use shortline_link::{Grant, JobHandle};
 use crate::account::Account;
 use crate::files::{KERNEL_COPY_BYTES_MIN, KernelCopy, OpenFile, PlanBody, Segment};
 use crate::pace::{Bandwidth, Paced};
-use crate::piped::Piped;
+use crate::piped::{PROMISE_BYTES_MAX, Piped};
 use crate::proxy::Relayed;
 
 /// The most bytes read at a time from a file that is not in memory, and written at a time by a response that is not
@@ -288,6 +288,7 @@ impl Outgoing {
             Some(piped) => file.promise(offset, length, &piped),
             None => Err(NotMoved::Refused),
         };
+        let length = length.min(READ_BYTES as usize);
         let at_hand = match at_hand {
             Ok(promise) => Some(promise),
             Err(NotMoved::NotAtHand) => None,
@@ -332,12 +333,21 @@ impl Outgoing {
     /// What to hand over at once where no grant limits it. The kernel's copy of a file is sent in one piece: the kernel
     /// then fills its packets (1 MB whole took 0.72 of the processor time of 64 KiB pieces). Only its end follows
     /// by itself, so that the response counts as being sent until nearly all is with the kernel.
-    fn unscheduled_bytes(&self) -> u32 {
+    fn unscheduled_bytes(&mut self) -> u32 {
         let Some((file, offset, len)) = self.content.first_file() else {
-            return READ_BYTES;
+            return match &self.content {
+                Content::Relayed(relayed) if relayed.is_piped() => PROMISE_BYTES_MAX,
+                Content::Relayed(_) | Content::Segments(_) => READ_BYTES,
+            };
         };
         if kernel_copy(file, len, self.framing.chunk_bytes > 0).is_none() {
-            return READ_BYTES;
+            let file = Arc::clone(file);
+            let is_piped = self.pipe(&file, len).is_some();
+            return if is_piped {
+                PROMISE_BYTES_MAX
+            } else {
+                READ_BYTES
+            };
         }
         let most = len.saturating_sub(READ_BYTES.into()).min(COPY_BYTES_MAX);
         let end = (offset + most) / PAGE_BYTES * PAGE_BYTES;

@@ -326,6 +326,11 @@ impl Relayed {
         self.buffer.has_ended()
     }
 
+    /// Whether what it takes are promises.
+    pub fn is_piped(&self) -> bool {
+        self.buffer.is_piped()
+    }
+
     /// Takes up to `bytes_max` of the bytes that have arrived. They may be promises (`crate::piped`).
     pub fn take(&mut self, bytes_max: usize) -> Bytes {
         let taken = self.buffer.take(bytes_max);

@@ -55,6 +55,12 @@ impl Buffer {
         })
     }
 
+    /// Whether what comes next are promises: nothing that was read is left, and there is a pipe.
+    pub fn is_piped(&self) -> bool {
+        let state = self.state.lock();
+        self.piped.is_some() && state.bytes == state.piped_bytes
+    }
+
     /// Whether nothing more is to be read for now.
     pub fn is_full(&self) -> bool {
         let bytes = self.state.lock().bytes;

@@ -100,7 +100,7 @@ use head::Forwarding;
 pub use http1::Switched;
 use response::ResponseBody;
 use routes::Route;
-use upload::RequestBody;
+use upload::{RequestBody, Timer};
 use upstream::Upstream;
 
 /// A response from a backend whose head has arrived.
@@ -207,7 +207,9 @@ async fn measured(body: RequestBody, upstream: &Upstream) -> Result<RequestBody,
     let upload = Arc::clone(body.upload());
     let all_bytes = upstream.buffered_bytes();
     let measured = body.measured(options.held_bytes_max, all_bytes, options.buffers_bytes_max);
-    let measured = upload.awaiting(options, pin!(measured)).await;
+    let measured = upload
+        .awaiting(options, &mut Timer::default(), pin!(measured))
+        .await;
     measured.unwrap_or(Err(UploadError::Stalled))
 }
 

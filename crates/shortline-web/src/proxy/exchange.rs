@@ -126,10 +126,13 @@ impl Attempt {
     ) -> Result<Sent, ProxyError> {
         let backend = Arc::clone(self.outstanding.backend());
         loop {
+            let mut timer = std::mem::take(&mut lease.timer);
             let sent = {
                 let sent = pin!(lease.send(request));
-                self.upload.awaiting(&self.upstream.options, sent).await
+                let options = &self.upstream.options;
+                self.upload.awaiting(options, &mut timer, sent).await
             };
+            lease.timer = timer;
             let unanswered = match sent {
                 Ok(Ok(response)) => {
                     backend.succeeded();

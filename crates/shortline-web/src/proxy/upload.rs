@@ -10,6 +10,7 @@
 //!   silent for too long, or if the response ends first. The backend's connection then closes.
 
 mod progress;
+mod timer;
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -34,6 +35,7 @@ use super::options::UpstreamOptions;
 use crate::trailers::Condemned;
 use progress::Phase;
 pub use progress::{Upload, Wait};
+pub use timer::Timer;
 
 /// A request's body as its protocol gives it.
 pub enum Received {

@@ -15,7 +15,7 @@ use super::super::options::UpstreamOptions;
 use super::super::places::Place;
 use super::super::response::{BodyError, ResponseBody};
 use super::super::sender::{Sender, may_be_sent_again};
-use super::super::upload::RequestBody;
+use super::super::upload::{RequestBody, Timer};
 use crate::proxy_header::Ends;
 
 /// How long a connection may take to become ready again after a response.
@@ -32,6 +32,8 @@ pub struct Lease {
     /// The place of the client that uses the connection. If it has all of it, the socket holds it too.
     /// Empty while idle.
     place: Arc<Mutex<Option<Place>>>,
+    /// That of the waits for its answers, from one request to the next.
+    pub timer: Timer,
 }
 
 enum Channel {
@@ -83,6 +85,7 @@ impl Lease {
             worker,
             announced: None,
             place,
+            timer: Timer::default(),
         }
     }
 
@@ -94,6 +97,7 @@ impl Lease {
             worker,
             announced: None,
             place: Arc::new(Mutex::new(place)),
+            timer: Timer::default(),
         }
     }
 

@@ -12,6 +12,7 @@ use shortline_base::clock::now_ns;
 
 use super::super::error::UploadError;
 use super::super::options::UpstreamOptions;
+use super::timer::Timer;
 
 /// How long a backend may leave `Expect: 100-continue` unanswered. curl waits as long.
 const CONTINUE_WAIT_MAX: Duration = Duration::from_secs(1);
@@ -93,13 +94,14 @@ impl Upload {
         }
     }
 
-    /// Waits for the backend's answer `sent`, as long as the limits allow either side to be silent.
+    /// Waits by `timer` for the backend's answer `sent`, as long as the limits allow either side to be silent.
     ///
     /// # Errors
     /// Which side was silent for too long.
     pub async fn awaiting<T>(
         &self,
         options: &UpstreamOptions,
+        timer: &mut Timer,
         mut sent: Pin<&mut impl Future<Output = T>>,
     ) -> Result<T, Wait> {
         let begun_ns = now_ns();
@@ -108,9 +110,9 @@ impl Upload {
             let Wait::Again(delay) = wait else {
                 return Err(wait);
             };
-            match tokio::time::timeout(delay, sent.as_mut()).await {
-                Ok(answer) => return Ok(answer),
-                Err(_elapsed) => wait = self.look(begun_ns, now_ns(), options),
+            match timer.limit(delay, sent.as_mut()).await {
+                Some(answer) => return Ok(answer),
+                None => wait = self.look(begun_ns, now_ns(), options),
             }
         }
     }

@@ -26,7 +26,7 @@ use super::error::UploadError;
 use super::pool::{Backend, Caller, Lease, Outstanding};
 use super::response::ResponseBody;
 use super::trail::Trail;
-use super::upload::{RequestBody, Upload, Wait};
+use super::upload::{RequestBody, Timer, Upload, Wait};
 use super::upstream::Upstream;
 
 /// The head of a response, and what is needed to end the exchange.
@@ -226,6 +226,11 @@ impl Ending {
             self.upstream.log_broken_off(backend.label(), reason);
         }
         self.upload.abandon(UploadError::Abandoned);
+    }
+
+    /// That of the waits for the backend.
+    pub fn timer(&mut self) -> &mut Timer {
+        &mut self.lease.timer
     }
 
     /// The backend that has answered.

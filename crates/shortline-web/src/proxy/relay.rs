@@ -19,6 +19,7 @@ mod buffer;
 use std::error::Error;
 use std::future::{Future, poll_fn};
 use std::io;
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -201,7 +202,7 @@ impl Reading {
             self.buffer.wait_for_space(&self.held).await;
             let room_bytes = self.buffer.room_bytes().max(1);
             let moving = poll_fn(|context| body.poll_move(piped, room_bytes, context));
-            match in_time(&self.ending, moving).await? {
+            match in_time(&mut self.ending, moving).await? {
                 Filled::Bytes(bytes) => {
                     has_moved = true;
                     self.buffer.push_piped(bytes);
@@ -255,7 +256,7 @@ impl Reading {
     /// What the backend sends next. `None`: it has sent all.
     async fn next_frame(&mut self) -> Result<Option<Frame<Bytes>>, BrokenOff> {
         let frame = self.body.frame().map(Option::transpose);
-        in_time(&self.ending, frame).await
+        in_time(&mut self.ending, frame).await
     }
 
     /// Puts a frame into the buffer, and records it as long as the response may be kept. One with trailers is not.
@@ -270,13 +271,13 @@ impl Reading {
 
 /// What comes, unless the backend is silent for too long before.
 async fn in_time<T>(
-    ending: &Ending,
+    ending: &mut Ending,
     coming: impl Future<Output = Result<T, BodyError>>,
 ) -> Result<T, BrokenOff> {
     let idle_time_max = ending.upstream.options.idle_time_max;
-    match tokio::time::timeout(idle_time_max, coming).await {
-        Ok(come) => come.map_err(|error| broken_off(&*error)),
-        Err(_elapsed) => Err(BrokenOff {
+    match ending.timer().limit(idle_time_max, pin!(coming)).await {
+        Some(come) => come.map_err(|error| broken_off(&*error)),
+        None => Err(BrokenOff {
             kind: io::ErrorKind::TimedOut,
             reason: format!("silent for {} s", idle_time_max.as_secs_f64()),
         }),

@@ -29,7 +29,7 @@ help:
 
 demo:
 	scripts/setup rust
-	@echo "demo: builds the server and the lab, about 5 minutes on two processors the first time"
+	@echo "demo: builds the server and the lab, 5 to 15 minutes on two processors the first time"
 	cargo build --release --locked -p shortline -p shortline-lab
 	scripts/demo $(BINARY) demo
 

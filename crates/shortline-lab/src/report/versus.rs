@@ -23,7 +23,7 @@ const ABOVE: i32 = 34;
 const BELOW: i32 = 46;
 /// Where the scale begins and ends.
 const SCALE: (i32, i32) = (190, 730);
-/// The most that the scale shows.
+/// The most that the scale shows. What is beyond has its number beside it.
 const RATIO_MAX: f64 = 2.0;
 const FONT: (&str, u32) = ("sans-serif", 14);
 
@@ -218,7 +218,12 @@ fn row(panel: &Panel<'_>, line: &Line, y: i32, names: &mut Vec<String>) -> Drawn
         }
         let radius = if *server == OURS.to_string() { 7 } else { 5 };
         let style = style_of(server).filled();
-        panel.draw(&Circle::new((x_of(work / best), y), radius, style))?;
+        let ratio = work / best;
+        panel.draw(&Circle::new((x_of(ratio), y), radius, style))?;
+        if ratio > RATIO_MAX {
+            let beside = (x_of(ratio) + radius + 3, y);
+            text(panel, &format!("{ratio:.1}"), beside, HPos::Left)?;
+        }
     }
     Ok(())
 }
@@ -253,4 +258,30 @@ fn text(panel: &Panel<'_>, text: &str, at: (i32, i32), to: HPos) -> Drawn {
         .pos(Pos::new(to, VPos::Center));
     panel.draw_text(text, &style, at)?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use crate::study::stats::Spread;
+
+    use super::*;
+
+    #[test]
+    fn a_server_beyond_the_scale_has_its_number_beside_it() {
+        let drawn = |ours| {
+            let servers = vec![(OURS.to_string(), ours), ("nginx".into(), 100.0)];
+            let line = Line {
+                row: ROWS[0],
+                outcome: Outcome {
+                    servers,
+                    ratio: Spread::of([ours / 100.0]).unwrap(),
+                },
+                latencies: Vec::new(),
+            };
+            picture_of(&[line]).unwrap()
+        };
+        assert!(drawn(331.0).contains("3.3"));
+        assert!(!drawn(199.0).contains("3.3"));
+    }
 }

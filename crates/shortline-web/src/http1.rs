@@ -155,7 +155,7 @@ impl Future for Answer {
 }
 
 /// A body that yields one frame a grant.
-struct ScheduledBody(Outgoing);
+struct ScheduledBody(Box<Outgoing>);
 
 impl Body for ScheduledBody {
     type Data = Bytes;

@@ -112,7 +112,7 @@ pub struct Proxied {
     /// Its body; `None` if it has none.
     pub body: Option<Relayed>,
     /// The backend's connection after `101 Switching Protocols`.
-    pub upgraded: Option<Switched>,
+    pub upgraded: Option<Box<Switched>>,
 }
 
 /// Asks a backend of `route` for `client`, by its name, and tells it of the client's certificate. Afterwards `trail` says how
@@ -124,7 +124,7 @@ pub async fn ask(
     connection: &Connection,
     (client, certificate): (u128, Option<&ClientIdentity>),
     route: &Route,
-    (head, body): (Parts, Received),
+    (head, body): (Box<Parts>, Received),
     (passing, recorder): (Passing, Option<Recorder>),
     trail: &mut Trail,
 ) -> Result<Proxied, ProxyError> {
@@ -168,12 +168,12 @@ pub async fn ask(
         false => body,
     };
     let body_bytes = body.size_hint().exact();
-    let head = head::to_backend(head, body_bytes, upgrade.as_ref(), &forwarding);
+    let head = head::to_backend(*head, body_bytes, upgrade.as_ref(), &forwarding);
     let caller = connection.caller(client);
     if let Some(mirror) = &route.mirror {
         body.copy_to(mirror.begin(caller, &head, body_bytes));
     }
-    let request = Request::from_parts(head, body);
+    let request = Box::new(Request::from_parts(head, body));
     let answer = exchange::exchange(upstream, caller, wish, request, trail).await?;
     trail.is_answered();
     let coding = |status, headers: &mut HeaderMap| {
@@ -183,7 +183,10 @@ pub async fn ask(
     // Only this client gets the cookie: what the recorder keeps for others has been taken before.
     let cookie = affinity::cookie(&upstream.options, wish, id, connection.secure);
     let watch = is_plain.then_some(&*connection.watch);
-    let mut proxied = proxied(answer, &method, upgrade, held, (recorder, coding, watch)).await?;
+    let mut proxied = proxied(answer, &method, upgrade, held, (recorder, coding, watch))?;
+    if let Some(body) = &proxied.body {
+        body.settle().await;
+    }
     if let Some(cookie) = cookie {
         proxied.headers.append(header::SET_COOKIE, cookie);
     }
@@ -213,7 +216,8 @@ async fn measured(body: RequestBody, upstream: &Upstream) -> Result<RequestBody,
     measured.unwrap_or(Err(UploadError::Stalled))
 }
 
-async fn proxied(
+/// The response as the client gets it. Its body begins to be read.
+fn proxied(
     answer: exchange::Answer,
     method: &Method,
     upgrade: Option<HeaderValue>,
@@ -235,7 +239,7 @@ async fn proxied(
         let ResponseBody::Http1(body) = response.into_body() else {
             return Err(ProxyError::UpgradeUnasked);
         };
-        let upgraded = body.switch();
+        let upgraded = body.switch().map(Box::new);
         // What follows is not a unit of work: it may last for days.
         held.finish(true);
         return Ok(Proxied {
@@ -258,14 +262,10 @@ async fn proxied(
             None => way_of(&mut body, &ending.upstream, watch),
         },
     };
-    let body = relay::begin(body, ending, held, way);
-    if let Some(body) = &body {
-        body.settle().await;
-    }
     Ok(Proxied {
         status: parts.status,
         headers,
-        body,
+        body: relay::begin(body, ending, held, way),
         upgraded: None,
     })
 }

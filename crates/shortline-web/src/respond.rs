@@ -53,7 +53,7 @@ pub struct Started {
     /// Its header fields, without the date.
     pub headers: HeaderMap,
     /// Its body, which waits for its turns.
-    pub outgoing: Outgoing,
+    pub outgoing: Box<Outgoing>,
     /// What takes over the connection afterwards.
     pub tunnel: Option<Box<Tunnel>>,
 }
@@ -132,14 +132,14 @@ pub fn respond(
             let now_ns = asked.account.begun_ns();
             let client = asked.account.client().name;
             let identity = asked.account.identity().cloned();
-            let asks = decide::Asks {
+            let asks = Box::new(decide::Asks {
                 client,
                 identity,
                 certificate: None,
                 now_ns,
                 passing: Passing::AsIs,
-            };
-            let deciding = decide::later(Arc::clone(connection), place, asks, head, body);
+            });
+            let deciding = decide::later(Arc::clone(connection), place, asks, Box::new(head), body);
             let waiting = Waiting {
                 decided: Box::pin(deciding),
                 asked,
@@ -256,7 +256,13 @@ impl Undecided {
         Started {
             status: decided.status,
             headers: decided.headers,
-            outgoing: Outgoing::new(job, decided.content, framing, decided.bandwidth, account),
+            outgoing: Box::new(Outgoing::new(
+                job,
+                decided.content,
+                framing,
+                decided.bandwidth,
+                account,
+            )),
             tunnel: decided.tunnel,
         }
     }

@@ -66,12 +66,12 @@ pub enum Change {
 }
 
 impl Condition {
-    /// Notes that it has answered.
-    pub fn succeeded(&mut self, now_ns: u64) -> Option<Change> {
+    /// Notes that it has answered. The time is asked for only if it was in doubt.
+    pub fn succeeded(&mut self, now_ns: impl FnOnce() -> u64) -> Option<Change> {
         self.failures_in_a_row = 0;
         let until_ns = std::mem::take(&mut self.doubtful_until_ns);
         (until_ns > 0).then(|| {
-            self.back_ns = Some(until_ns.min(now_ns));
+            self.back_ns = Some(until_ns.min(now_ns()));
             Change::AnswersAgain
         })
     }
@@ -159,14 +159,14 @@ mod tests {
     fn failures_in_a_row_make_it_doubtful_for_a_while() {
         let mut one = Condition::default();
         assert_eq!(one.failed(0, &options()), None);
-        assert_eq!(one.succeeded(0), None);
+        assert_eq!(one.succeeded(|| 0), None);
         assert_eq!(one.failed(0, &options()), None);
         assert_eq!(one.failed(0, &options()), Some(Change::Doubtful(2)));
         assert_eq!(one.failed(SECOND, &options()), None);
         assert_eq!(one.standing(11 * SECOND - 1), Standing::Doubtful);
         assert_eq!(one.standing(11 * SECOND), Standing::Up);
         assert_eq!(one.weight(1000, 13 * SECOND, &options()), 200);
-        assert_eq!(one.succeeded(13 * SECOND), Some(Change::AnswersAgain));
+        assert_eq!(one.succeeded(|| 13 * SECOND), Some(Change::AnswersAgain));
         assert_eq!(one.weight(1000, 13 * SECOND, &options()), 200);
         assert_eq!(one.weight(1000, 21 * SECOND, &options()), 1000);
     }

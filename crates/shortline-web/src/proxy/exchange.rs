@@ -18,7 +18,7 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use http::{Request, Response, header};
-use tokio::time::Instant;
+use shortline_base::clock::now_ns;
 
 use super::choice::Wish;
 use super::error::ProxyError;
@@ -42,7 +42,7 @@ pub struct Ending {
     /// The group of backends.
     pub upstream: Arc<Upstream>,
     outstanding: Outstanding,
-    lease: Lease,
+    lease: Box<Lease>,
     upload: Arc<Upload>,
 }
 
@@ -54,16 +54,17 @@ pub async fn exchange(
     upstream: &Arc<Upstream>,
     caller: Caller,
     wish: Wish,
-    mut request: Request<RequestBody>,
+    mut request: Box<Request<RequestBody>>,
     trail: &mut Trail,
 ) -> Result<Answer, ProxyError> {
     let upload = Arc::clone(request.body().upload());
     let upgrade = request.headers().contains_key(header::UPGRADE);
     let mut tried = Vec::new();
     let mut failure = ProxyError::NoneUp;
-    upstream.has_request();
     upstream.knows_backends().await;
-    while let Some(backend) = &upstream.pick(&tried, wish) {
+    let mut tried_ns = now_ns();
+    upstream.has_request(tried_ns);
+    while let Some(backend) = &upstream.pick(&tried, wish, tried_ns) {
         if !tried.is_empty() {
             if !upstream.may_retry() {
                 break;
@@ -71,8 +72,10 @@ pub async fn exchange(
             backend.retried();
         }
         let outstanding = backend.begin();
-        trail.turns_to(backend);
-        let error = match connected(trail, backend.connection(caller, upgrade)).await {
+        trail.turns_to(backend, tried_ns);
+        let connected = backend.connection(caller, upgrade).await;
+        trail.has_connected(&connected, tried_ns);
+        let error = match connected {
             Ok(lease) => {
                 let attempt = Attempt {
                     upstream: Arc::clone(upstream),
@@ -97,6 +100,7 @@ pub async fn exchange(
         }
         tried.push(Arc::clone(backend));
         failure = error;
+        tried_ns = now_ns();
     }
     Err(failure)
 }
@@ -106,7 +110,7 @@ enum Sent {
     Answered(Answer),
     /// The backend has not processed the request, and takes it over no other connection. Another
     /// backend may have it.
-    Unsent(Request<RequestBody>, ProxyError),
+    Unsent(Box<Request<RequestBody>>, ProxyError),
 }
 
 /// A request at its backend.
@@ -120,8 +124,8 @@ impl Attempt {
     /// Sends the request on `lease`, and where that is safe once more on a new connection.
     async fn send(
         self,
-        mut lease: Lease,
-        mut request: Request<RequestBody>,
+        mut lease: Box<Lease>,
+        mut request: Box<Request<RequestBody>>,
         trail: &mut Trail,
     ) -> Result<Sent, ProxyError> {
         let backend = Arc::clone(self.outstanding.backend());
@@ -162,14 +166,17 @@ impl Attempt {
                     return Err(ProxyError::Broken(unanswered.error));
                 }
             };
-            lease = match connected(trail, Box::pin(backend.reconnect(lease))).await {
+            let begun_ns = now_ns();
+            let connected = Box::pin(backend.reconnect(lease)).await;
+            trail.has_connected(&connected, begun_ns);
+            lease = match connected {
                 Ok(lease) => lease,
                 Err(error) => return Ok(Sent::Unsent(request, error)),
             };
         }
     }
 
-    fn answered(self, lease: Lease, response: Response<ResponseBody>) -> Answer {
+    fn answered(self, lease: Box<Lease>, response: Response<ResponseBody>) -> Answer {
         Answer {
             response,
             ending: Ending {
@@ -180,19 +187,6 @@ impl Attempt {
             },
         }
     }
-}
-
-/// The connection that `connecting` finds or makes. The trail notes how long a new one took.
-async fn connected(
-    trail: &mut Trail,
-    connecting: impl Future<Output = Result<Lease, ProxyError>>,
-) -> Result<Lease, ProxyError> {
-    let begun = Instant::now();
-    let connected = connecting.await;
-    if !connected.as_ref().is_ok_and(|lease| lease.reused) {
-        trail.has_connected(begun.elapsed());
-    }
-    connected
 }
 
 fn given_up(backend: &Backend, upload: &Upload, wait: Wait) -> ProxyError {

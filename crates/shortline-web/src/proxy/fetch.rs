@@ -39,7 +39,7 @@ pub async fn fetch(
     bounds: Bounds,
     trail: &mut Trail,
 ) -> Result<Response<Bytes>, ProxyError> {
-    let request = request.map(|()| RequestBody::none());
+    let request = Box::new(request.map(|()| RequestBody::none()));
     let wish = Wish::default();
     let answer = exchange::exchange(upstream, caller, wish, request, trail).await?;
     trail.is_answered();

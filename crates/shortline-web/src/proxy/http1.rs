@@ -129,7 +129,7 @@ impl Http1 {
     /// `Unsent`
     pub async fn send(
         &self,
-        request: Request<RequestBody>,
+        request: Box<Request<RequestBody>>,
     ) -> Result<Response<ResponseBody>, Box<Unsent>> {
         if !self.begin() {
             return Err(Unsent::whole(request, Failure::Closed));

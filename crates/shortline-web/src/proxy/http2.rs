@@ -208,7 +208,7 @@ impl Stream {
     /// [`Unanswered`], perhaps with the request.
     pub async fn send(
         &self,
-        request: Request<RequestBody>,
+        request: Box<Request<RequestBody>>,
     ) -> Result<Response<ResponseBody>, Unanswered> {
         let (head, body) = request.into_parts();
         let is_head = head.method == Method::HEAD;
@@ -271,7 +271,10 @@ impl Stream {
             stream: (!has_none).then_some(stream),
             _sending: sending.answered(),
         };
-        Ok(Response::from_parts(head, ResponseBody::Http2(body)))
+        Ok(Response::from_parts(
+            head,
+            ResponseBody::Http2(Box::new(body)),
+        ))
     }
 
     fn unanswered(

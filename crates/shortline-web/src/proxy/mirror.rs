@@ -207,7 +207,7 @@ impl Copying {
             headers.insert(CONTENT_LENGTH, body.len().into());
         }
         tokio::spawn(async move {
-            let mut request = Request::new(RequestBody::whole(body.freeze()));
+            let mut request = Box::new(Request::new(RequestBody::whole(body.freeze())));
             *request.method_mut() = method;
             *request.uri_mut() = uri;
             *request.headers_mut() = headers;
@@ -217,7 +217,7 @@ impl Copying {
 }
 
 impl Mirror {
-    async fn exchange(&self, caller: Caller, request: Request<RequestBody>) {
+    async fn exchange(&self, caller: Caller, request: Box<Request<RequestBody>>) {
         let mut trail = Trail::begin(None);
         let (upstream, wish) = (&self.upstream, Wish::default());
         let asking = exchange::exchange(upstream, caller, wish, request, &mut trail);

@@ -18,9 +18,11 @@ mod snapshot;
 
 use std::io;
 use std::net::IpAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
+use futures_util::FutureExt;
 use parking_lot::Mutex;
 use shortline_base::clock::now_ns;
 use tokio::time::timeout;
@@ -71,7 +73,7 @@ pub struct Backend {
 }
 
 struct Idle {
-    lease: Lease,
+    lease: Box<Lease>,
     since_ns: u64,
 }
 
@@ -138,14 +140,21 @@ impl Backend {
     ///
     /// # Errors
     /// As [`Backend::connect`], and [`ProxyError::Busy`].
-    pub async fn connection(&self, caller: Caller, upgrade: bool) -> Result<Lease, ProxyError> {
+    pub async fn connection(
+        &self,
+        caller: Caller,
+        upgrade: bool,
+    ) -> Result<Box<Lease>, ProxyError> {
         let worker = caller.worker;
         let place = self.place(caller.client).await?;
         let offer = self.offer(upgrade);
         if offer == Offer::Http1 || self.prefers_http1.load(Ordering::Relaxed) {
             let announced = self.own.send_proxy.and(Some(caller.ends));
             return match self.idle_connection(worker, announced) {
-                Some(lease) => Ok(lease.with_place(place)),
+                Some(lease) => {
+                    lease.give_place(place);
+                    Ok(lease)
+                }
                 None => {
                     let connecting = self.connect(worker, Some(place), offer, announced);
                     Box::pin(connecting).await.map(|lease| self.noted(lease))
@@ -156,14 +165,21 @@ impl Backend {
     }
 
     /// A stream of HTTP/2 on a connection with room for one, or on a new one.
-    async fn stream(&self, worker: usize, place: Place, offer: Offer) -> Result<Lease, ProxyError> {
+    async fn stream(
+        &self,
+        worker: usize,
+        place: Place,
+        offer: Offer,
+    ) -> Result<Box<Lease>, ProxyError> {
         if let Some(stream) = self.shared_stream() {
-            return Ok(Lease::http2(stream, worker, true, Some(place)));
+            let lease = Lease::http2(stream, worker, true, Some(place));
+            return Ok(Box::new(lease));
         }
         let turn = timeout(self.options.connect_time_max, self.opening.lock()).await;
         let _turn = turn.map_err(|_elapsed| self.unreachable(io::ErrorKind::TimedOut.into()))?;
         if let Some(stream) = self.shared_stream() {
-            return Ok(Lease::http2(stream, worker, true, Some(place)));
+            let lease = Lease::http2(stream, worker, true, Some(place));
+            return Ok(Box::new(lease));
         }
         let lease = self.connect(worker, Some(place), offer, None).await?;
         if !lease.is_http2() {
@@ -173,7 +189,7 @@ impl Backend {
     }
 
     /// Offers a new connection to other requests, if it is HTTP/2.
-    fn noted(&self, lease: Lease) -> Lease {
+    fn noted(&self, lease: Box<Lease>) -> Box<Lease> {
         if let Some(connection) = lease.http2_connection() {
             self.prefers_http1.store(false, Ordering::Relaxed);
             self.shared.lock().push(Arc::clone(connection));
@@ -192,12 +208,14 @@ impl Backend {
     ///
     /// # Errors
     /// [`ProxyError::Connect`], [`ProxyError::Broken`]
-    pub async fn reconnect(&self, lease: Lease) -> Result<Lease, ProxyError> {
+    pub async fn reconnect(&self, lease: Box<Lease>) -> Result<Box<Lease>, ProxyError> {
         let worker = lease.worker();
         match (lease.is_http2(), lease.take_place()) {
             (true, Some(place)) => {
-                let lease = self.stream(worker, place, self.offer(false)).await?;
-                Ok(lease.into_new())
+                let mut lease = self.stream(worker, place, self.offer(false)).await?;
+                // It has no excuse to fail.
+                lease.reused = false;
+                Ok(lease)
             }
             (_, place) => {
                 let announced = lease.announced();
@@ -223,7 +241,11 @@ impl Backend {
     }
 
     async fn place(&self, client: u128) -> Result<Place, ProxyError> {
-        let place = self.places.take(client);
+        let mut place = pin!(self.places.take(client));
+        // Mostly there is one, and a time limit would cost more than that.
+        if let Some(place) = place.as_mut().now_or_never() {
+            return Ok(place);
+        }
         timeout(self.options.connect_time_max, place)
             .await
             .map_err(|_elapsed| ProxyError::Busy {
@@ -232,7 +254,7 @@ impl Backend {
     }
 
     /// An idle connection that seems to be open and has announced this client, if there is one.
-    fn idle_connection(&self, worker: usize, announced: Option<Ends>) -> Option<Lease> {
+    fn idle_connection(&self, worker: usize, announced: Option<Ends>) -> Option<Box<Lease>> {
         let oldest_ns = self.idle_since_ns_min();
         let mut idle = self.idle.lock();
         loop {
@@ -246,9 +268,13 @@ impl Backend {
                 }
                 return None;
             };
-            let Idle { lease, since_ns } = idle.remove(index);
+            let Idle {
+                mut lease,
+                since_ns,
+            } = idle.remove(index);
             if since_ns >= oldest_ns && lease.is_ready() {
-                return Some(lease.again(worker));
+                lease.begin_again(worker);
+                return Some(lease);
             }
         }
     }
@@ -258,7 +284,7 @@ impl Backend {
     ///
     /// # Errors
     /// [`ProxyError::Connect`], [`ProxyError::Broken`]
-    pub async fn connect_to_probe(&self) -> Result<Lease, ProxyError> {
+    pub async fn connect_to_probe(&self) -> Result<Box<Lease>, ProxyError> {
         self.connect(usize::MAX, None, self.offer(false), None)
             .await
     }
@@ -270,7 +296,7 @@ impl Backend {
         place: Option<Place>,
         offer: Offer,
         announced: Option<Ends>,
-    ) -> Result<Lease, ProxyError> {
+    ) -> Result<Box<Lease>, ProxyError> {
         let time_max = self.options.connect_time_max;
         let late = |_| Err(io::ErrorKind::TimedOut.into());
         let opened = timeout(time_max, self.open(offer, announced)).await;
@@ -284,8 +310,9 @@ impl Backend {
                 .address
                 .speaks_fastcgi()
                 .then_some(&self.complaints);
-            let lease = Lease::alone(stream, worker, place, &self.options, complaints);
-            return Ok(lease.announcing(announced));
+            let options = &self.options;
+            let lease = Lease::alone(stream, worker, place, announced, options, complaints);
+            return Ok(Box::new(lease));
         }
         let secure = self.tls.is_some();
         let begun = http2::Connection::begin(stream, secure, &self.options);
@@ -296,7 +323,8 @@ impl Backend {
             .map_err(|e| self.unreachable(e))?;
         let stream = connection.place();
         let none = || self.unreachable(io::Error::other("it allows no stream of HTTP/2"));
-        Ok(Lease::http2(stream.ok_or_else(none)?, worker, false, place))
+        let lease = Lease::http2(stream.ok_or_else(none)?, worker, false, place);
+        Ok(Box::new(lease))
     }
 
     fn unreachable(&self, source: io::Error) -> ProxyError {
@@ -307,14 +335,14 @@ impl Backend {
     }
 
     /// Keeps a connection for the next request, once its exchange is over. A stream of HTTP/2 ends.
-    pub async fn keep(&self, mut lease: Lease) {
+    pub async fn keep(&self, mut lease: Box<Lease>) {
         if !lease.is_http2() && lease.becomes_ready().await {
             self.keep_ready(lease);
         }
     }
 
     /// The same of a connection that is ready.
-    pub fn keep_ready(&self, lease: Lease) {
+    pub fn keep_ready(&self, lease: Box<Lease>) {
         if lease.is_http2() {
             return;
         }
@@ -408,7 +436,7 @@ impl Backend {
 
     /// Notes that it has answered.
     pub fn succeeded(&self) {
-        let change = self.condition.lock().succeeded(now_ns());
+        let change = self.condition.lock().succeeded(now_ns);
         self.log(change, "");
     }
 

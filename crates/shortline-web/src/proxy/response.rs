@@ -19,7 +19,7 @@ pub enum ResponseBody {
     /// HTTP/1.1.
     Http1(Http1Body),
     /// HTTP/2.
-    Http2(StreamBody),
+    Http2(Box<StreamBody>),
     /// FastCGI.
     FastCgi(fastcgi::Body),
 }

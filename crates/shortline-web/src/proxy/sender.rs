@@ -19,7 +19,7 @@ pub enum Sender {
 /// A request that was not answered.
 pub struct Unsent {
     /// The request, as it is now, if it is still there.
-    pub request: Option<Request<RequestBody>>,
+    pub request: Option<Box<Request<RequestBody>>>,
     /// Whether something of it was sent.
     pub has_begun: bool,
     /// Why there is no answer.
@@ -28,7 +28,7 @@ pub struct Unsent {
 
 impl Unsent {
     /// Nothing was sent.
-    pub fn whole(request: Request<RequestBody>, error: impl Into<BodyError>) -> Box<Self> {
+    pub fn whole(request: Box<Request<RequestBody>>, error: impl Into<BodyError>) -> Box<Self> {
         Box::new(Self {
             request: Some(request),
             has_begun: false,
@@ -68,7 +68,7 @@ impl Sender {
     /// [`Unsent`], in a box since it may hold the request.
     pub async fn send(
         &mut self,
-        request: Request<RequestBody>,
+        request: Box<Request<RequestBody>>,
         may_be_repeated: bool,
     ) -> Result<Response<ResponseBody>, Box<Unsent>> {
         match self {
@@ -79,7 +79,7 @@ impl Sender {
                     Ok(response) => Ok(response.map(ResponseBody::FastCgi)),
                     Err(unanswered) => Err(Box::new(Unsent {
                         has_begun: unanswered.request.is_none(),
-                        request: unanswered.request.map(|request| *request).or(again),
+                        request: unanswered.request.or(again),
                         error: unanswered.error.into(),
                     })),
                 }
@@ -102,8 +102,8 @@ pub fn may_be_sent_again(request: &Request<RequestBody>) -> bool {
 }
 
 /// A copy of the request, which must have no body.
-fn copy(request: &Request<RequestBody>) -> Request<RequestBody> {
-    let mut copy = Request::new(RequestBody::none());
+fn copy(request: &Request<RequestBody>) -> Box<Request<RequestBody>> {
+    let mut copy = Box::new(Request::new(RequestBody::none()));
     *copy.method_mut() = request.method().clone();
     *copy.uri_mut() = request.uri().clone();
     *copy.headers_mut() = request.headers().clone();

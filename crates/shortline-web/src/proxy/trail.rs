@@ -12,7 +12,7 @@ use http::StatusCode;
 use shortline_base::clock::now_ns;
 
 use super::error::{ProxyError, with_sources};
-use super::pool::Backend;
+use super::pool::{Backend, Lease};
 use super::upload::Upload;
 use super::upstream::Upstream;
 use crate::identity::Identity;
@@ -98,14 +98,20 @@ impl Trail {
     }
 
     /// Notes that this backend is tried.
-    pub(super) fn turns_to(&mut self, backend: &Arc<Backend>) {
-        self.turned_to = Some((Arc::clone(backend), now_ns()));
+    pub(super) fn turns_to(&mut self, backend: &Arc<Backend>, now_ns: u64) {
+        self.turned_to = Some((Arc::clone(backend), now_ns));
         self.connected = None;
     }
 
-    /// Notes that a new connection was made, or failed.
-    pub(super) fn has_connected(&mut self, took: Duration) {
-        self.connected = Some(took);
+    /// Notes how long a connection took that was asked for then, if it is a new one or there is none.
+    pub(super) fn has_connected(
+        &mut self,
+        connected: &Result<Box<Lease>, ProxyError>,
+        begun_ns: u64,
+    ) {
+        if !connected.as_ref().is_ok_and(|lease| lease.reused) {
+            self.connected = Some(since(begun_ns));
+        }
     }
 
     /// Notes that the head of an answer has come.

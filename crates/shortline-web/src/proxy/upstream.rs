@@ -85,9 +85,8 @@ impl Upstream {
     }
 
     /// The backend for the next try of a request. None of `tried` is taken.
-    pub fn pick(&self, tried: &[Arc<Backend>], wish: Wish) -> Option<Arc<Backend>> {
+    pub fn pick(&self, tried: &[Arc<Backend>], wish: Wish, now_ns: u64) -> Option<Arc<Backend>> {
         let backends = self.backends.read();
-        let now_ns = now_ns();
         let was_tried = |backend| tried.iter().any(|known| Arc::ptr_eq(known, backend));
         let candidates = backends.iter();
         let candidates = candidates.map(|backend| backend.candidate(was_tried(backend), now_ns));
@@ -97,8 +96,8 @@ impl Upstream {
     }
 
     /// Counts a request.
-    pub fn has_request(&self) {
-        self.retries.lock().request(now_ns());
+    pub fn has_request(&self, now_ns: u64) {
+        self.retries.lock().request(now_ns);
     }
 
     /// Counts that a request is tried at another backend, if that is allowed.
@@ -253,7 +252,7 @@ async fn health(backend: &Backend, path: &PathAndQuery) -> Result<(), String> {
         .map_or(&*host, |(_, authority)| authority);
     let host = HeaderValue::try_from(host);
     let host = host.unwrap_or(HeaderValue::from_static("localhost"));
-    let mut request = Request::new(RequestBody::none());
+    let mut request = Box::new(Request::new(RequestBody::none()));
     *request.uri_mut() = Uri::from(path.clone());
     *request.headers_mut() = HeaderMap::from_iter([
         (header::HOST, host),
@@ -291,7 +290,7 @@ mod tests {
     }
 
     fn picked(upstream: &Upstream) -> usize {
-        let backend = upstream.pick(&[], Wish::default()).unwrap();
+        let backend = upstream.pick(&[], Wish::default(), now_ns()).unwrap();
         let is_it = |known: &Arc<Backend>| Arc::ptr_eq(known, &backend);
         upstream.backends.read().iter().position(is_it).unwrap()
     }
@@ -321,7 +320,7 @@ mod tests {
         backends[1].probed(Err("away".to_owned()));
         assert_eq!(picked(&upstream), 0);
         let tried = [Arc::clone(&backends[0])];
-        assert!(upstream.pick(&tried, Wish::default()).is_none());
+        assert!(upstream.pick(&tried, Wish::default(), now_ns()).is_none());
         backends[0].succeeded();
         backends[1].probed(Ok(()));
         let mut both = [picked(&upstream), picked(&upstream)];

@@ -51,7 +51,7 @@ const OF_THE_BODY: [HeaderName; 3] = [
 #[derive(Clone)]
 struct Request {
     connection: Arc<Connection>,
-    asks: Asks,
+    asks: Box<Asks>,
     route: Route,
     cache: Arc<ResponseCache>,
     asked: Sought,
@@ -77,9 +77,9 @@ pub fn now(
 /// The answer from the cache or the backend of `route`.
 pub async fn ask(
     connection: &Arc<Connection>,
-    asks: Asks,
+    asks: Box<Asks>,
     route: &Route,
-    (head, body): (Parts, Received),
+    (head, body): (Box<Parts>, Received),
     sent: &str,
 ) -> Decided {
     let method = head.method.clone();
@@ -184,7 +184,7 @@ fn verdict(stored: &Stored, head: &Parts) -> Verdict {
 }
 
 impl Request {
-    async fn answer(self, head: Parts, body: Received) -> Decided {
+    async fn answer(self, head: Box<Parts>, body: Received) -> Decided {
         let mut has_waited = false;
         loop {
             let now = clock::date();
@@ -228,7 +228,7 @@ impl Request {
     }
 
     /// Asks the backend for this request alone.
-    async fn pass(self, head: Parts, body: Received) -> Decided {
+    async fn pass(self, head: Box<Parts>, body: Received) -> Decided {
         self.cache.count(Outcome::Miss, 0);
         let method = head.method.clone();
         let (connection, route) = (&self.connection, &self.route);
@@ -244,7 +244,7 @@ impl Request {
             return;
         };
         let (request, stored) = (self.clone(), Arc::clone(stored));
-        let mut head = head.clone();
+        let mut head = Box::new(head.clone());
         head.method = Method::GET;
         tokio::spawn(async move {
             let fetching = request.fetch(Some(stored), Some(flight), head, Received::none());
@@ -260,7 +260,7 @@ impl Request {
         self,
         stale: Option<Arc<Stored>>,
         flight: Option<Flight>,
-        head: Parts,
+        head: Box<Parts>,
         body: Received,
     ) -> Decided {
         let flight = flight.map(Arc::new);
@@ -292,7 +292,7 @@ impl Request {
         self,
         answer: Result<Proxied, ProxyError>,
         stale: Option<Arc<Stored>>,
-        head: Parts,
+        head: Box<Parts>,
         purges: u64,
     ) -> Decided {
         let proxied = match answer {

@@ -10,7 +10,8 @@ use http::{HeaderMap, Method, StatusCode};
 use shortline_tls::ClientIdentity;
 
 use super::asked::{page_head, sent_target, with_query, with_target};
-use super::{Tunnel, cached, closing, limits, refusal, target};
+use super::limits::Deadline;
+use super::{Tunnel, cached, closing, refusal, target};
 use crate::compress::{self, Compress, Passing};
 use crate::context::Connection;
 use crate::files::{Plan, PlanBody};
@@ -147,8 +148,8 @@ fn at_spot_now(
 pub async fn later(
     connection: Arc<Connection>,
     place: Place,
-    asks: Asks,
-    head: Parts,
+    asks: Box<Asks>,
+    head: Box<Parts>,
     body: Received,
 ) -> Decided {
     let now_ns = asks.now_ns;
@@ -164,16 +165,21 @@ pub async fn later(
             return refusal(StatusCode::BAD_REQUEST, &head, &malformed).into();
         }
     };
-    let (method, identity) = (head.method.clone(), asks.identity.clone());
+    let method = head.method.clone();
+    let deadline = Deadline::of(&connection, &spot, asks.identity.as_ref());
     let deciding = pin!(at_spot(&connection, &spot, asks, head, &mut body));
-    let decided = limits::in_time(&connection, &spot, identity, &method, deciding).await;
+    let decided = match deadline {
+        None => deciding.await,
+        Some(deadline) => Box::pin(deadline.keep(&connection, &spot, &method, deciding)).await,
+    };
     let decided = match decided.page(&connection, &spot) {
         None => decided,
         Some(Page::Text(text)) => decided.with_text(&method, text),
         Some(Page::File(target)) => match &spot.site(&connection).files {
             None => decided,
             Some(files) => {
-                let page = files.respond(&page_head(&method, target), now_ns).await;
+                let page = page_head(&method, target);
+                let page = Box::pin(files.respond(&page, now_ns)).await;
                 decided.with_page(page)
             }
         },
@@ -185,8 +191,8 @@ pub async fn later(
 async fn at_spot(
     connection: &Arc<Connection>,
     spot: &Spot,
-    asks: Asks,
-    head: Parts,
+    asks: Box<Asks>,
+    head: Box<Parts>,
     body: &mut Option<Received>,
 ) -> Decided {
     if let Some(answer) = spot.answer() {
@@ -207,8 +213,8 @@ async fn answer_granted(
     connection: &Arc<Connection>,
     spot: &Spot,
     granted: &Granted,
-    mut asks: Asks,
-    mut head: Parts,
+    mut asks: Box<Asks>,
+    mut head: Box<Parts>,
     body: &mut Option<Received>,
 ) -> Decided {
     let now_ns = asks.now_ns;
@@ -270,9 +276,9 @@ async fn pass_on(
     connection: &Arc<Connection>,
     spot: &Spot,
     granted: &Granted,
-    asks: Asks,
+    asks: Box<Asks>,
     route: &Route,
-    (mut head, body): (Parts, Received),
+    (mut head, body): (Box<Parts>, Received),
 ) -> Decided {
     spot.change_fields(connection, granted, &mut head);
     let sent = sent_target(spot, &head).to_owned();
@@ -301,9 +307,9 @@ pub struct Answer {
 /// Asks a backend of `route`. A response that may be kept is by `recorder`.
 pub async fn ask_backend(
     connection: &Connection,
-    asks: Asks,
+    asks: Box<Asks>,
     route: &Route,
-    (mut head, body): (Parts, Received),
+    (mut head, body): (Box<Parts>, Received),
     recorder: Option<Recorder>,
 ) -> Answer {
     if let Some(identity) = &asks.identity {
@@ -406,7 +412,7 @@ impl Decided {
             },
             tunnel: proxied.upgraded.map(|backend| {
                 Box::new(Tunnel {
-                    backend,
+                    backend: *backend,
                     idle_time_max: route.upstream.options.tunnel_idle_time_max,
                 })
             }),

@@ -9,6 +9,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use http::header::{CONTENT_LENGTH, HeaderValue, RETRY_AFTER};
 use http::request::Parts;
@@ -66,29 +67,36 @@ pub fn enter(connection: &Connection, place: &mut Place, head: &mut Parts) -> Op
     }
 }
 
-/// The answer, or 504 if it takes longer than the site allows.
-pub async fn in_time(
-    connection: &Connection,
-    spot: &Spot,
+/// How long a request may take, and which it is.
+pub struct Deadline {
+    time_max: Duration,
     identity: Option<Identity>,
-    method: &Method,
-    deciding: Pin<&mut impl Future<Output = Decided>>,
-) -> Decided {
-    let Some(time_max) = spot.site(connection).limits.request_time_max else {
-        return deciding.await;
-    };
-    match tokio::time::timeout(time_max, deciding).await {
-        Ok(decided) => decided,
-        Err(_elapsed) => {
-            let status = StatusCode::GATEWAY_TIMEOUT;
-            report(
-                connection,
-                spot,
-                status,
-                "request-time-max",
-                identity.as_ref(),
-            );
-            Plan::text(status, method).into()
+}
+
+impl Deadline {
+    /// That of a request to this site. `None`: it has none.
+    pub fn of(connection: &Connection, spot: &Spot, identity: Option<&Identity>) -> Option<Self> {
+        let time_max = spot.site(connection).limits.request_time_max?;
+        let identity = identity.cloned();
+        Some(Self { time_max, identity })
+    }
+
+    /// The answer, or 504 if it takes longer.
+    pub async fn keep(
+        self,
+        connection: &Connection,
+        spot: &Spot,
+        method: &Method,
+        deciding: Pin<&mut impl Future<Output = Decided>>,
+    ) -> Decided {
+        match tokio::time::timeout(self.time_max, deciding).await {
+            Ok(decided) => decided,
+            Err(_elapsed) => {
+                let status = StatusCode::GATEWAY_TIMEOUT;
+                let identity = self.identity.as_ref();
+                report(connection, spot, status, "request-time-max", identity);
+                Plan::text(status, method).into()
+            }
         }
     }
 }

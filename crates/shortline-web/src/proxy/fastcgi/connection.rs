@@ -51,7 +51,7 @@ pub struct Unanswered {
 }
 
 struct Job {
-    request: Request<RequestBody>,
+    request: Box<Request<RequestBody>>,
     answer: oneshot::Sender<Result<Response<Body>, Unanswered>>,
 }
 
@@ -92,9 +92,12 @@ impl Sender {
     ///
     /// # Errors
     /// `Unanswered`
-    pub async fn send(&self, request: Request<RequestBody>) -> Result<Response<Body>, Unanswered> {
-        let cut_short = |request: Option<Request<RequestBody>>| Unanswered {
-            request: request.map(Box::new),
+    pub async fn send(
+        &self,
+        request: Box<Request<RequestBody>>,
+    ) -> Result<Response<Body>, Unanswered> {
+        let cut_short = |request| Unanswered {
+            request,
             error: FastCgiError::CutShort,
         };
         let (answer, answered) = oneshot::channel();
@@ -179,7 +182,7 @@ async fn give_back(mut jobs: mpsc::Receiver<Job>) {
     while let Some(Job { request, answer }) = jobs.recv().await {
         // Nobody may wait any more.
         let _ = answer.send(Err(Unanswered {
-            request: Some(Box::new(request)),
+            request: Some(request),
             error: FastCgiError::CutShort,
         }));
     }

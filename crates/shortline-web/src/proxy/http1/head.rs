@@ -5,8 +5,8 @@ use std::mem::MaybeUninit;
 
 use bytes::{Bytes, BytesMut};
 use http::header::{CONNECTION, CONTENT_LENGTH, HeaderName, HeaderValue, TRANSFER_ENCODING};
-use http::request::Parts;
-use http::{HeaderMap, Method, StatusCode, Version};
+
+use http::{HeaderMap, Method, Request, StatusCode, Version};
 
 use super::super::head::says;
 
@@ -79,18 +79,29 @@ impl Head {
 }
 
 /// A request's head as bytes.
-pub fn write(head: &Parts) -> Bytes {
-    let target = head
-        .uri
-        .path_and_query()
-        .map_or("/", |target| target.as_str());
-    let mut text = Vec::with_capacity(256 + target.len());
-    for part in [head.method.as_str(), " ", target, " HTTP/1.1\r\n"] {
+pub fn write<B>(request: &Request<B>) -> Bytes {
+    let target = request.uri().path_and_query();
+    let target = target.map_or("/", |target| target.as_str());
+    let line = [request.method().as_str(), " ", target, " HTTP/1.1\r\n"];
+    let fields = request.headers();
+    let line_bytes: usize = line.iter().map(|part| part.len()).sum();
+    let fields_bytes: usize = fields
+        .iter()
+        .map(|(name, value)| field_bytes(name, value))
+        .sum();
+    // Exactly: text that has grown or has room left takes an allocation more.
+    let mut text = Vec::with_capacity(line_bytes + fields_bytes + 2);
+    for part in line {
         text.extend_from_slice(part.as_bytes());
     }
-    write_fields(&mut text, &head.headers);
+    write_fields(&mut text, fields);
     text.extend_from_slice(b"\r\n");
     text.into()
+}
+
+/// How long a field is as bytes.
+fn field_bytes(name: &HeaderName, value: &HeaderValue) -> usize {
+    name.as_str().len() + 2 + value.len() + 2
 }
 
 /// Fields as bytes.
@@ -408,7 +419,7 @@ mod tests {
             .body(())
             .unwrap();
         assert_eq!(
-            write(&request.into_parts().0),
+            write(&request),
             "PUT /b?c=d HTTP/1.1\r\nhost: a.example\r\nx-a: b\r\nx-a: c\r\n\r\n"
         );
     }

@@ -8,7 +8,6 @@ use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
 use http::header::{CONTENT_LENGTH, HeaderName, TRAILER, TRANSFER_ENCODING};
-use http::request::Parts;
 use http::{HeaderMap, Request};
 use http_body::Body;
 use tokio::io::AsyncWrite;
@@ -24,8 +23,7 @@ const PIECES_MAX: usize = 16;
 
 /// A request that is being written.
 pub struct Sending {
-    head: Parts,
-    body: RequestBody,
+    request: Box<Request<RequestBody>>,
     framing: Framing,
     /// What the socket has not taken yet.
     queue: VecDeque<Bytes>,
@@ -52,18 +50,16 @@ pub enum SendError {
 
 impl Sending {
     /// Nothing is written yet.
-    pub fn new(request: Request<RequestBody>) -> Self {
-        let (head, body) = request.into_parts();
-        let framing = match head.headers.contains_key(TRANSFER_ENCODING) {
+    pub fn new(request: Box<Request<RequestBody>>) -> Self {
+        let framing = match request.headers().contains_key(TRANSFER_ENCODING) {
             true => Framing::Chunks,
-            false => Framing::Length(body.size_hint().exact().unwrap_or(0)),
+            false => Framing::Length(request.body().size_hint().exact().unwrap_or(0)),
         };
         Self {
-            queue: [head::write(&head)].into(),
+            queue: [head::write(&request)].into(),
             is_read: framing == Framing::Length(0),
             framing,
-            head,
-            body,
+            request,
             has_begun: false,
         }
     }
@@ -71,7 +67,7 @@ impl Sending {
     /// Why it has no answer. The request goes with it.
     pub fn unsent(self, error: BodyError) -> Box<Unsent> {
         Box::new(Unsent {
-            request: Some(Request::from_parts(self.head, self.body)),
+            request: Some(self.request),
             has_begun: self.has_begun,
             error,
         })
@@ -103,7 +99,7 @@ impl Sending {
     /// Takes of the body what is at hand, as long as little is queued. Pending: nothing is.
     fn poll_body(&mut self, context: &mut Context<'_>) -> Poll<Result<(), SendError>> {
         while !self.is_read && self.queue.len() < PIECES_MAX {
-            let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
+            let frame = ready!(Pin::new(self.request.body_mut()).poll_frame(context));
             self.has_begun = true;
             match frame.transpose().map_err(client)? {
                 None => self.end(None)?,
@@ -126,7 +122,7 @@ impl Sending {
                     .checked_sub(data.len() as u64)
                     .ok_or_else(|| client("the request's body is longer than its length"))?;
                 self.queue.push_back(data);
-                if *left == 0 && self.body.is_end_stream() {
+                if *left == 0 && self.request.body().is_end_stream() {
                     self.is_read = true;
                 }
             }
@@ -147,7 +143,7 @@ impl Sending {
             Framing::Length(_) => Err(client("the request's body is shorter than its length")),
             Framing::Chunks => {
                 let mut text = b"0\r\n".to_vec();
-                let announced = announced(&self.head.headers);
+                let announced = announced(self.request.headers());
                 let trailers = trailers.unwrap_or_default();
                 let sent = trailers.iter().filter(|(name, _)| announced.contains(name));
                 head::write_fields(&mut text, sent);

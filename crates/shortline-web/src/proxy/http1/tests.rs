@@ -19,14 +19,14 @@ fn connection() -> (Http1, DuplexStream) {
     (connection, backend)
 }
 
-fn get() -> Request<RequestBody> {
+fn get() -> Box<Request<RequestBody>> {
     let request = Request::get("/a").header("host", "b");
-    request.body(RequestBody::none()).unwrap()
+    Box::new(request.body(RequestBody::none()).unwrap())
 }
 
-fn post(body: &'static [u8]) -> Request<RequestBody> {
+fn post(body: &'static [u8]) -> Box<Request<RequestBody>> {
     let request = Request::post("/a").header("content-length", body.len());
-    request.body(RequestBody::whole(body.into())).unwrap()
+    Box::new(request.body(RequestBody::whole(body.into())).unwrap())
 }
 
 /// The next bytes that the backend gets.
@@ -49,7 +49,7 @@ async fn whole(
 async fn answered(
     connection: &Http1,
     backend: &mut DuplexStream,
-    request: Request<RequestBody>,
+    request: Box<Request<RequestBody>>,
     text: &str,
 ) -> (Response<ResponseBody>, String) {
     let answers = async {

@@ -49,7 +49,7 @@ enum Channel {
 pub struct Unanswered {
     /// The request, if it may be sent again: the backend has certainly not processed it, or the connection was used before,
     /// nothing of a response came, and to process the request twice does no harm.
-    pub request: Option<Request<RequestBody>>,
+    pub request: Option<Box<Request<RequestBody>>>,
     /// Whether the backend has refused the request and would refuse it again.
     pub refused: bool,
     /// The reason.
@@ -57,11 +57,13 @@ pub struct Unanswered {
 }
 
 impl Lease {
-    /// A new connection for one request at a time: FastCGI, whose programs' complaints go there, or HTTP/1.1.
+    /// A new connection for one request at a time: FastCGI, whose programs' complaints go there, or HTTP/1.1. It has announced
+    /// this client.
     pub fn alone(
         stream: Dialed,
         worker: usize,
         place: Option<Place>,
+        announced: Option<Ends>,
         options: &Arc<UpstreamOptions>,
         complaints: Option<&Arc<Complaints>>,
     ) -> Self {
@@ -83,7 +85,7 @@ impl Lease {
             },
             reused: false,
             worker,
-            announced: None,
+            announced,
             place,
             timer: Timer::default(),
         }
@@ -107,7 +109,7 @@ impl Lease {
     /// [`Unanswered`]
     pub async fn send(
         &mut self,
-        request: Request<RequestBody>,
+        request: Box<Request<RequestBody>>,
     ) -> Result<Response<ResponseBody>, Unanswered> {
         let may_be_repeated = self.reused && may_be_sent_again(&request);
         match &mut self.channel {
@@ -132,9 +134,8 @@ impl Lease {
                 sent.map_err(|unanswered| {
                     let connection_ends = unanswered.connection_ends;
                     let may_be_sent = !unanswered.has_begun || may_be_repeated && connection_ends;
-                    let request = unanswered.request.filter(|_| may_be_sent);
                     Unanswered {
-                        request: request.map(|request| *request),
+                        request: unanswered.request.filter(|_| may_be_sent),
                         refused: !connection_ends,
                         error: unanswered.error,
                     }
@@ -193,8 +194,8 @@ impl Lease {
         ready == Ok(true)
     }
 
-    /// The same connection for the next request, by `worker`.
-    pub fn again(mut self, worker: usize) -> Self {
+    /// Makes it ready for the next request, by `worker`.
+    pub fn begin_again(&mut self, worker: usize) {
         if let Channel::Alone {
             received,
             received_before,
@@ -203,24 +204,8 @@ impl Lease {
         {
             *received_before = received.load(Ordering::Relaxed);
         }
-        Self {
-            reused: true,
-            worker,
-            ..self
-        }
-    }
-
-    /// The same connection, which has no excuse to fail.
-    pub fn into_new(self) -> Self {
-        Self {
-            reused: false,
-            ..self
-        }
-    }
-
-    /// The same connection, which has announced this client.
-    pub fn announcing(self, announced: Option<Ends>) -> Self {
-        Self { announced, ..self }
+        self.reused = true;
+        self.worker = worker;
     }
 
     /// The client that it has announced.
@@ -228,10 +213,9 @@ impl Lease {
         self.announced
     }
 
-    /// The same connection, for the holder of `place`.
-    pub fn with_place(self, place: Place) -> Self {
+    /// Gives it to the holder of `place`.
+    pub fn give_place(&self, place: Place) {
         *self.place.lock() = Some(place);
-        self
     }
 
     /// Takes its place from it.

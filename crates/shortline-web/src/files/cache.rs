@@ -157,6 +157,14 @@ impl EntryCache {
         }
     }
 
+    /// The same by its key.
+    pub(super) fn made_for(&self, key: &Key) -> Option<Arc<Made>> {
+        match self.shared.entries.get(key)? {
+            Kept::Made(made) => Some(made),
+            Kept::Entry(_) => None,
+        }
+    }
+
     /// Keeps an entry if the limits allow.
     pub(super) fn insert(&self, path: &str, entry: &Arc<Entry>) {
         let kept = Kept::Entry(Arc::clone(entry));

@@ -80,6 +80,15 @@ struct State {
 
 type Waiter = oneshot::Sender<Option<Arc<Made>>>;
 
+/// What becomes of an order.
+enum Entered {
+    /// It has been made.
+    Made(Arc<Made>),
+    Waits(oneshot::Receiver<Option<Arc<Made>>>),
+    /// Too much is to be made before it.
+    Full,
+}
+
 impl Made {
     /// Whether it is right for the file as it is now.
     pub(super) fn holds_for(&self, original: &Arc<Variant>) -> bool {
@@ -115,25 +124,30 @@ impl Makers {
         cache: &EntryCache,
         order: Order,
     ) -> Option<Arc<Made>> {
-        let waits = self.enter(cache, order)?;
+        let waits = match self.enter(cache, order) {
+            Entered::Made(made) => return Some(made),
+            Entered::Full => return None,
+            Entered::Waits(waits) => waits,
+        };
         let made = tokio::time::timeout(WAIT_MAX, waits).await;
         made.ok()?.ok()?
     }
 
-    fn enter(
-        self: &Arc<Self>,
-        cache: &EntryCache,
-        order: Order,
-    ) -> Option<oneshot::Receiver<Option<Arc<Made>>>> {
+    fn enter(self: &Arc<Self>, cache: &EntryCache, order: Order) -> Entered {
         let (sender, receiver) = oneshot::channel();
         let mut state = self.state.lock();
         if let Some(waiters) = state.waiters.get_mut(&order.key) {
             waiters.push(sender);
-            return Some(receiver);
+            return Entered::Waits(receiver);
+        }
+        // Another may have become ready since this request looked. It was kept before its waiters were answered.
+        let made = cache.made_for(&order.key);
+        if let Some(made) = made.filter(|made| made.holds_for(&order.original)) {
+            return Entered::Made(made);
         }
         let bytes = order.original.file.len();
         if !state.has_room(bytes) {
-            return None;
+            return Entered::Full;
         }
         state.backlog_bytes += bytes;
         state.orders += 1;
@@ -146,7 +160,7 @@ impl Makers {
             // The work goes on when those who asked for it have gone.
             tokio::spawn(run_blocking(move || makers.work(&cache)));
         }
-        Some(receiver)
+        Entered::Waits(receiver)
     }
 
     /// Makes what is ordered until nothing is.

@@ -1,9 +1,14 @@
 //! Files compressed on the fly.
 
 use std::io::Read;
+use std::sync::Arc;
 
 use super::*;
 use crate::files::conditional::entity_tags;
+use crate::files::encoding::Coding;
+use crate::files::lookup::Found;
+use crate::files::open::Wait;
+use crate::files::paths::{Target, parse_target};
 
 /// A text that becomes much shorter.
 fn text() -> Vec<u8> {
@@ -244,12 +249,16 @@ async fn many_requests_at_once_have_it_made_once() {
     let headers: HeaderMap = [(header::ACCEPT_ENCODING, HeaderValue::from_static("br"))]
         .into_iter()
         .collect();
-    let head = RequestHead {
+    let none = HeaderMap::new();
+    let head = |headers| RequestHead {
         method: &Method::GET,
         target: "/page.html",
-        headers: &headers,
+        headers,
         compress: true,
     };
+    // All know the same open file. What is made of one that has just been written holds for that alone.
+    assert_eq!(bed.files.respond(&head(&none), 0).await.status, 200);
+    let head = head(&headers);
     let asked = (0..20).map(|_| bed.files.respond(&head, 0));
     let plans = futures_util::future::join_all(asked).await;
     // All that were compressed are the same bytes at the same place in memory.
@@ -268,4 +277,25 @@ async fn many_requests_at_once_have_it_made_once() {
         .collect();
     assert!(places.len() <= 1);
     assert!(plans.iter().all(|plan| plan.status == 200));
+}
+
+#[tokio::test]
+async fn what_became_ready_since_a_request_looked_is_not_made_again() {
+    let bed = bed();
+    bed.write("page.html", &text());
+    let Ok(Target::Resource { path, .. }) = parse_target("/page.html") else {
+        panic!("no path");
+    };
+    let lookup = &bed.files.inner;
+    let Ok(Found::Resource(entry)) = lookup.find(0, &path, Wait::Allowed) else {
+        panic!("no file");
+    };
+    let make = || lookup.make(&path, Coding::Gzip, &entry.identity);
+    let mut first = None;
+    // On a busy machine it may take longer than a request waits.
+    while first.is_none() {
+        first = make().await;
+    }
+    let second = make().await;
+    assert!(Arc::ptr_eq(&first.unwrap(), &second.unwrap()));
 }

@@ -174,9 +174,13 @@ pub fn to_client(
 
 /// Drops the fields for one connection: to look through the few that are there takes less than to look each of these up.
 pub fn strip(headers: &mut HeaderMap) {
-    let options = headers.get_all(header::CONNECTION);
+    let options = options(headers.get_all(header::CONNECTION).iter());
+    // What nearly all say, and names no other field.
+    let is_usual = |option: &[u8]| [&b"keep-alive"[..], b"close"].contains(&option);
+    let named: Vec<&[u8]> = options.filter(|option| !is_usual(option)).collect();
     let is_named = |name: &HeaderName| {
-        lists(options.iter(), name.as_str().as_bytes())
+        let text = name.as_str().as_bytes();
+        named.iter().any(|option| option.eq_ignore_ascii_case(text))
             // A client that names these in `Connection` wants to change the request that the backend sees.
             && *name != header::HOST
             && *name != header::CONTENT_LENGTH
@@ -227,11 +231,8 @@ pub fn join_cookies(headers: &mut HeaderMap) {
 
 /// The names that `Connection` has.
 pub fn connection_options(headers: &HeaderMap) -> impl Iterator<Item = HeaderName> {
-    headers
-        .get_all(header::CONNECTION)
-        .iter()
-        .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
-        .filter_map(|option| HeaderName::from_bytes(option.trim_ascii()).ok())
+    options(headers.get_all(header::CONNECTION).iter())
+        .filter_map(|option| HeaderName::from_bytes(option).ok())
 }
 
 fn takes_trailers(headers: &HeaderMap) -> bool {
@@ -240,15 +241,14 @@ fn takes_trailers(headers: &HeaderMap) -> bool {
 
 /// Whether a field that lists options has this one.
 pub fn says(headers: &HeaderMap, name: &HeaderName, option: &[u8]) -> bool {
-    lists(headers.get_all(name).iter(), option)
+    options(headers.get_all(name).iter()).any(|said| said.eq_ignore_ascii_case(option))
 }
 
-/// Whether one of these values, which are lists, has this option.
-fn lists<'a>(mut values: impl Iterator<Item = &'a HeaderValue>, option: &[u8]) -> bool {
-    values.any(|value| {
-        let mut options = value.as_bytes().split(|byte| *byte == b',');
-        options.any(|said| said.trim_ascii().eq_ignore_ascii_case(option))
-    })
+/// What these values list.
+fn options<'a>(values: impl Iterator<Item = &'a HeaderValue>) -> impl Iterator<Item = &'a [u8]> {
+    values
+        .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
+        .map(|option| option.trim_ascii())
 }
 
 /// The host that the client named: in the target (RFC 9112 3.2.2), or else in `Host`.

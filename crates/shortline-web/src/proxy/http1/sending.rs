@@ -167,16 +167,19 @@ impl Sending {
         if self.queue.is_empty() {
             return Poll::Ready(Ok(()));
         }
-        while !self.queue.is_empty() {
-            let mut slices = [IoSlice::new(&[]); PIECES_MAX];
-            for (slice, piece) in slices.iter_mut().zip(&self.queue) {
-                *slice = IoSlice::new(piece);
-            }
-            let pieces = self.queue.len().min(PIECES_MAX);
-            let written = match &slices[..pieces] {
+        while let Some(first) = self.queue.front() {
+            let written = if self.queue.len() == 1 {
                 // A system call that costs less.
-                [one] => socket.as_mut().poll_write(context, one),
-                several => socket.as_mut().poll_write_vectored(context, several),
+                socket.as_mut().poll_write(context, first)
+            } else {
+                let mut slices = [IoSlice::new(&[]); PIECES_MAX];
+                for (slice, piece) in slices.iter_mut().zip(&self.queue) {
+                    *slice = IoSlice::new(piece);
+                }
+                let pieces = self.queue.len().min(PIECES_MAX);
+                socket
+                    .as_mut()
+                    .poll_write_vectored(context, &slices[..pieces])
             };
             let written = ready!(written)?;
             if written == 0 {

@@ -115,6 +115,15 @@ pub struct Proxied {
     pub upgraded: Option<Box<Switched>>,
 }
 
+impl Proxied {
+    /// Gives a body that is on its way time to arrive.
+    async fn settle(&mut self) {
+        if let Some(body) = &self.body {
+            body.settle().await;
+        }
+    }
+}
+
 /// Asks a backend of `route` for `client`, by its name, and tells it of the client's certificate. Afterwards `trail` says how
 /// far that came. A response that may be kept is by `recorder`.
 ///
@@ -184,9 +193,7 @@ pub async fn ask(
     let cookie = affinity::cookie(&upstream.options, wish, id, connection.secure);
     let watch = is_plain.then_some(&*connection.watch);
     let mut proxied = proxied(answer, &method, upgrade, held, (recorder, coding, watch))?;
-    if let Some(body) = &proxied.body {
-        body.settle().await;
-    }
+    proxied.settle().await;
     if let Some(cookie) = cookie {
         proxied.headers.append(header::SET_COOKIE, cookie);
     }

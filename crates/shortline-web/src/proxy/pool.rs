@@ -172,14 +172,12 @@ impl Backend {
         offer: Offer,
     ) -> Result<Box<Lease>, ProxyError> {
         if let Some(stream) = self.shared_stream() {
-            let lease = Lease::http2(stream, worker, true, Some(place));
-            return Ok(Box::new(lease));
+            return Ok(Lease::http2(stream, worker, true, Some(place)));
         }
         let turn = timeout(self.options.connect_time_max, self.opening.lock()).await;
         let _turn = turn.map_err(|_elapsed| self.unreachable(io::ErrorKind::TimedOut.into()))?;
         if let Some(stream) = self.shared_stream() {
-            let lease = Lease::http2(stream, worker, true, Some(place));
-            return Ok(Box::new(lease));
+            return Ok(Lease::http2(stream, worker, true, Some(place)));
         }
         let lease = self.connect(worker, Some(place), offer, None).await?;
         if !lease.is_http2() {
@@ -305,14 +303,11 @@ impl Backend {
             .map_err(|e| self.unreachable(e))?;
         self.connections_total.fetch_add(1, Ordering::Relaxed);
         if !is_http2 {
-            let complaints = self
-                .own
-                .address
-                .speaks_fastcgi()
-                .then_some(&self.complaints);
+            let is_fastcgi = self.own.address.speaks_fastcgi();
+            let complaints = is_fastcgi.then_some(&self.complaints);
             let options = &self.options;
             let lease = Lease::alone(stream, worker, place, announced, options, complaints);
-            return Ok(Box::new(lease));
+            return Ok(lease);
         }
         let secure = self.tls.is_some();
         let begun = http2::Connection::begin(stream, secure, &self.options);
@@ -323,8 +318,7 @@ impl Backend {
             .map_err(|e| self.unreachable(e))?;
         let stream = connection.place();
         let none = || self.unreachable(io::Error::other("it allows no stream of HTTP/2"));
-        let lease = Lease::http2(stream.ok_or_else(none)?, worker, false, place);
-        Ok(Box::new(lease))
+        Ok(Lease::http2(stream.ok_or_else(none)?, worker, false, place))
     }
 
     fn unreachable(&self, source: io::Error) -> ProxyError {

@@ -66,7 +66,7 @@ impl Lease {
         announced: Option<Ends>,
         options: &Arc<UpstreamOptions>,
         complaints: Option<&Arc<Complaints>>,
-    ) -> Self {
+    ) -> Box<Self> {
         let received = Arc::new(AtomicU64::new(0));
         let place = Arc::new(Mutex::new(place));
         let socket = BackendSocket::new(stream, Arc::clone(&received), Arc::clone(&place));
@@ -77,7 +77,7 @@ impl Lease {
             }
             None => Sender::Http1(Http1::new(socket, options)),
         };
-        Self {
+        Box::new(Self {
             channel: Channel::Alone {
                 sender,
                 received,
@@ -88,19 +88,24 @@ impl Lease {
             announced,
             place,
             timer: Timer::default(),
-        }
+        })
     }
 
     /// A stream of a connection that speaks HTTP/2.
-    pub fn http2(stream: http2::Stream, worker: usize, reused: bool, place: Option<Place>) -> Self {
-        Self {
+    pub fn http2(
+        stream: http2::Stream,
+        worker: usize,
+        reused: bool,
+        place: Option<Place>,
+    ) -> Box<Self> {
+        Box::new(Self {
             channel: Channel::Http2(stream),
             reused,
             worker,
             announced: None,
             place: Arc::new(Mutex::new(place)),
             timer: Timer::default(),
-        }
+        })
     }
 
     /// Sends `request` and waits for the response's head.

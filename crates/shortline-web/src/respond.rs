@@ -26,6 +26,7 @@ use crate::files::Plan;
 use crate::identity::X_REQUEST_ID;
 use crate::outgoing::{Framing, Outgoing};
 use crate::place::Place;
+use crate::proxy::head::says;
 use crate::proxy::{Received, Switched};
 use decide::Decided;
 pub use limits::Presence;
@@ -277,12 +278,7 @@ pub fn target(head: &Parts) -> &str {
 
 /// Whether the client wants the connection closed after this response (RFC 9112 9.6).
 fn asks_to_close(version: Version, headers: &HeaderMap) -> bool {
-    version == Version::HTTP_11
-        && headers
-            .get_all(header::CONNECTION)
-            .iter()
-            .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
-            .any(|option| option.trim_ascii().eq_ignore_ascii_case(b"close"))
+    version == Version::HTTP_11 && says(headers, &header::CONNECTION, b"close")
 }
 
 fn framing(

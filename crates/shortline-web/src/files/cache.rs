@@ -8,6 +8,7 @@
 //! server share one cache; each has a number in it. What is compressed on the fly (`made`) is kept beside its original, and
 //! counts alike.
 
+use std::hash::Hash;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -151,14 +152,11 @@ impl EntryCache {
 
     /// What was made of the file of a path.
     pub(super) fn made(&self, path: &str, coding: Coding) -> Option<Arc<Made>> {
-        match self.shared.entries.get(&self.sought(path, Some(coding)))? {
-            Kept::Made(made) => Some(made),
-            Kept::Entry(_) => None,
-        }
+        self.made_for(&self.sought(path, Some(coding)))
     }
 
     /// The same by its key.
-    pub(super) fn made_for(&self, key: &Key) -> Option<Arc<Made>> {
+    pub(super) fn made_for<K: Hash + Equivalent<Key>>(&self, key: &K) -> Option<Arc<Made>> {
         match self.shared.entries.get(key)? {
             Kept::Made(made) => Some(made),
             Kept::Entry(_) => None,

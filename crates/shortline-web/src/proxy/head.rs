@@ -174,7 +174,7 @@ pub fn to_client(
 
 /// Drops the fields for one connection: to look through the few that are there takes less than to look each of these up.
 pub fn strip(headers: &mut HeaderMap) {
-    let options = options(headers.get_all(header::CONNECTION).iter());
+    let options = options(headers, &header::CONNECTION);
     // What nearly all say, and names no other field.
     let is_usual = |option: &[u8]| [&b"keep-alive"[..], b"close"].contains(&option);
     let named: Vec<&[u8]> = options.filter(|option| !is_usual(option)).collect();
@@ -231,8 +231,7 @@ pub fn join_cookies(headers: &mut HeaderMap) {
 
 /// The names that `Connection` has.
 pub fn connection_options(headers: &HeaderMap) -> impl Iterator<Item = HeaderName> {
-    options(headers.get_all(header::CONNECTION).iter())
-        .filter_map(|option| HeaderName::from_bytes(option).ok())
+    options(headers, &header::CONNECTION).filter_map(|option| HeaderName::from_bytes(option).ok())
 }
 
 fn takes_trailers(headers: &HeaderMap) -> bool {
@@ -241,11 +240,15 @@ fn takes_trailers(headers: &HeaderMap) -> bool {
 
 /// Whether a field that lists options has this one.
 pub fn says(headers: &HeaderMap, name: &HeaderName, option: &[u8]) -> bool {
-    options(headers.get_all(name).iter()).any(|said| said.eq_ignore_ascii_case(option))
+    options(headers, name).any(|said| said.eq_ignore_ascii_case(option))
 }
 
-/// What these values list.
-fn options<'a>(values: impl Iterator<Item = &'a HeaderValue>) -> impl Iterator<Item = &'a [u8]> {
+/// What a field lists.
+fn options<'a>(
+    headers: &'a HeaderMap,
+    name: &HeaderName,
+) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+    let values = headers.get_all(name).iter();
     values
         .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
         .map(|option| option.trim_ascii())

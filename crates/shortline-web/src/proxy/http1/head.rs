@@ -5,7 +5,6 @@ use std::mem::MaybeUninit;
 
 use bytes::{Bytes, BytesMut};
 use http::header::{CONNECTION, CONTENT_LENGTH, HeaderName, HeaderValue, TRANSFER_ENCODING};
-
 use http::{HeaderMap, Method, Request, StatusCode, Version};
 
 use super::super::head::says;

@@ -130,7 +130,7 @@ impl Pipe {
     pub(super) fn poll_writable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut state = self.state.lock();
         // A broken stream is writable: the write returns the error.
-        if state.broken || state.room(&self.path) > 0 {
+        if state.broken || state.is_writable(&self.path) {
             return Poll::Ready(Ok(()));
         }
         state.writer = Some(context.waker().clone());
@@ -241,7 +241,7 @@ impl Pipe {
 
     pub(super) fn unacknowledged_bytes(&self) -> u32 {
         let state = self.state.lock();
-        (state.unsent.len() as u64 + state.in_flight()) as u32
+        state.held() as u32
     }
 
     /// When the reader could know that nothing follows.
@@ -402,7 +402,7 @@ impl Pipe {
             state.congestion_window = (state.congestion_window + newly).min(WINDOW_MAX);
             state.limit = state.limit.max(limit);
             pipe.pump(&mut state);
-            if state.room(&pipe.path) > 0 {
+            if state.is_writable(&pipe.path) {
                 state.wake_writer();
             }
         });
@@ -431,10 +431,23 @@ impl State {
         if marked {
             return 0;
         }
-        let held = self.unsent.len() + self.in_flight() as usize;
         (path.buffer_bytes as usize)
-            .saturating_sub(held)
+            .saturating_sub(self.held())
             .min(WRITE_BYTES_MAX)
+    }
+
+    /// Whether a writer that waits is told to write: a third of the buffer is free, and of the unsent bytes that it may hold a half.
+    /// So it is in Linux (`__sk_stream_is_writeable`). Else each byte acknowledged would let one byte be written, for ever.
+    fn is_writable(&self, path: &Path) -> bool {
+        let room = self.room(path);
+        let half_unsent =
+            self.unsent_bytes_max == 0 || 2 * self.unsent.len() < self.unsent_bytes_max as usize;
+        room > 0 && room >= (self.held() / 2).min(WRITE_BYTES_MAX) && half_unsent
+    }
+
+    /// The bytes in the socket's buffer.
+    fn held(&self) -> usize {
+        self.unsent.len() + self.in_flight() as usize
     }
 
     /// The receiver has room for bytes up to this one.

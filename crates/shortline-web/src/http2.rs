@@ -23,7 +23,6 @@ use http::{HeaderMap, Request, Response, StatusCode};
 use http_body::Frame;
 use shortline_base::clock;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::Notify;
 
 use crate::context::Connection;
 use crate::gathered::{Gathered, Gathering};
@@ -91,7 +90,6 @@ where
         condemned,
         gathering,
     } = http2;
-    let moved = Arc::new(Notify::new());
     // It keeps each in an allocation of its own.
     let mut streams = FuturesUnordered::new();
     let mut moves_seen = 0;
@@ -117,7 +115,6 @@ where
                 Poll::Ready(Some(Ok((request, respond)))) => {
                     let exchange = Exchange {
                         connection: Arc::clone(&connection),
-                        moved: Arc::clone(&moved),
                         condemned: Arc::clone(&condemned),
                         stream: request.body().stream_id().as_u32(),
                     };
@@ -132,7 +129,7 @@ where
                         return Poll::Pending;
                     }
                     moves_seen = moves;
-                    moved.notify_waiters();
+                    connection.watch.windows_may_be_open();
                 }
             }
         }
@@ -146,7 +143,6 @@ where
 /// A request and its response.
 struct Exchange {
     connection: Arc<Connection>,
-    moved: Arc<Notify>,
     condemned: Arc<Condemned>,
     stream: u32,
 }
@@ -208,7 +204,7 @@ impl Exchange {
         if self.condemned.has(self.stream) {
             return Err(Reason::PROTOCOL_ERROR);
         }
-        let sent = send(connection, &self.moved, started, channel).await;
+        let sent = send(connection, started, channel).await;
         sent.map_err(|error| {
             tracing::debug!("HTTP/2 stream ended early: {error}");
             Reason::INTERNAL_ERROR
@@ -224,7 +220,6 @@ impl Drop for Exchange {
 
 async fn send(
     connection: &Connection,
-    moved: &Notify,
     started: Started,
     channel: &mut SendResponse<Bytes>,
 ) -> io::Result<()> {
@@ -241,7 +236,7 @@ async fn send(
     let stream = &mut stream;
     while !outgoing.is_complete() {
         // Data needs window; the end of a stream does not.
-        let bytes = window(connection, moved, &mut outgoing, stream).await?;
+        let bytes = window(connection, &mut outgoing, stream).await?;
         let frame = poll_fn(
             |context| match outgoing.poll_frame(context, bytes.unwrap_or(0)) {
                 Poll::Pending => poll_reset(stream, context).map(|error| Some(Err(error))),
@@ -262,7 +257,6 @@ async fn send(
 /// only the end of the stream is left to send.
 async fn window(
     connection: &Connection,
-    moved: &Notify,
     outgoing: &mut Outgoing,
     stream: &mut SendStream<Bytes>,
 ) -> io::Result<Option<u32>> {
@@ -282,12 +276,15 @@ async fn window(
         if window_bytes > 0 {
             return Ok(Some(granted_bytes.min(window_bytes as u32)));
         }
-        // No move is missed in between: they are told by the task that polls this.
-        let mut next_move = pin!(moved.notified());
+        // No move is missed in between.
+        let mut look_again = pin!(connection.watch.look_again());
         stream.reserve_capacity(0);
         outgoing.decline();
+        if connection.watch.gives_up() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
         let _window_closed = connection.watch.window_closed();
-        poll_fn(|context| match next_move.as_mut().poll(context) {
+        poll_fn(|context| match look_again.as_mut().poll(context) {
             Poll::Pending => poll_reset(stream, context).map(Err),
             Poll::Ready(()) => Poll::Ready(Ok(())),
         })

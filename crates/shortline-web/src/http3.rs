@@ -204,6 +204,8 @@ struct Exchange {
 enum Broken {
     #[error("the client has given the request up")]
     GivenUp,
+    #[error("the client takes nothing")]
+    Stalled,
     #[error("{0}")]
     Stream(#[from] h3::error::StreamError),
     #[error("{0}")]
@@ -226,7 +228,7 @@ impl Exchange {
         if let Err(error) = self.respond(head, body, &mut sender).await {
             tracing::debug!("HTTP/3 stream ended early: {error}");
             sender.stop_stream(match error {
-                Broken::GivenUp => Code::H3_REQUEST_CANCELLED,
+                Broken::GivenUp | Broken::Stalled => Code::H3_REQUEST_CANCELLED,
                 Broken::Stream(_) | Broken::Content(_) => Code::H3_INTERNAL_ERROR,
             });
             // What was granted may never have been written.
@@ -304,7 +306,10 @@ impl Exchange {
             let next = |context: &mut Context<'_>| outgoing.poll_frame(context, bytes.unwrap_or(0));
             let frame = self.wait(next).await?.transpose()?;
             match frame.map(Frame::into_data) {
-                Some(Ok(chunk)) => sender.send_data(chunk).await?,
+                Some(Ok(chunk)) => {
+                    let sending = self.connection.watch.sending(sender.send_data(chunk));
+                    sending.await.ok_or(Broken::Stalled)??;
+                }
                 Some(Err(frame)) => {
                     let trailers = frame.into_trailers().unwrap_or_default();
                     sender.send_trailers(trailers).await?;
@@ -339,7 +344,10 @@ impl Exchange {
                 carrier.wire.wait(context);
                 writable(context)
             });
-            opened.await.map_err(|_| Broken::GivenUp)?;
+            let opened = connection.watch.sending(opened).await;
+            opened
+                .ok_or(Broken::Stalled)?
+                .map_err(|_| Broken::GivenUp)?;
         }
     }
 

@@ -6,7 +6,7 @@
 //! |---|---|---|
 //! | idle | the first byte of a request arrives | `idle_time_max`; parked after [`PARK_AFTER`]. Once told to finish, `stall_time_max` |
 //! | head | the request is complete (or the TLS handshake is) | `header_time_max` |
-//! | response | the response is handed over | `stall_time_max` in which the socket takes nothing, and the client hardly anything of what is in there |
+//! | response | the response is handed over | `stall_time_max` in which the socket takes nothing, and the client hardly anything of what is in there ([`stall`]) |
 //! | tunnel | either side closes | the route's own, kept by the tunnel |
 //!
 //! The sweep also finds clients that have gone while bytes of a next request wait unread. Those
@@ -29,13 +29,13 @@ use shortline_base::clock::now_ns;
 use shortline_base::roster::{Place, Roster};
 use shortline_base::socket::HangUp;
 use shortline_link::TransportHandle;
+use tokio::sync::Notify;
 
 pub mod stall;
 
 use crate::files::KernelCopy;
 use crate::limits::Limits;
 use crate::piped::Piped;
-
 /// How often the connections are checked: the precision of all time limits.
 pub const SWEEP_EVERY: Duration = Duration::from_millis(250);
 /// An idle connection drops its parser after this time, to free its memory.
@@ -69,6 +69,15 @@ pub enum Order {
     Close = 3,
 }
 
+/// What the limits call for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Due {
+    Nothing,
+    Order(Order),
+    /// The responses that wait for their client's windows are given up.
+    GiveUp,
+}
+
 /// One connection in the registry.
 pub struct Watch {
     transport: TransportHandle,
@@ -86,6 +95,10 @@ pub struct Watch {
     acknowledged_bytes: Mutex<Option<u64>>,
     /// Responses that wait for the client's window.
     windows_closed: AtomicU32,
+    /// Tells them to look again.
+    windows: Notify,
+    /// The progress at which they were given up. `u64::MAX`: never.
+    given_up_at: AtomicU64,
     /// Counts reads and writes that moved bytes.
     moves: AtomicU64,
     /// Counts writes and changes of the stage. Reads do not count, since a head that comes byte by
@@ -246,19 +259,21 @@ impl Watch {
         }
     }
 
-    /// The order that the limits call for at `now_ns`.
-    fn due(&self, limits: &Limits, now_ns: u64) -> Order {
+    /// What the limits call for at `now_ns`.
+    fn due(&self, limits: &Limits, now_ns: u64) -> Due {
         let since = Duration::from_nanos(now_ns.saturating_sub(self.unchanged_since_ns(now_ns)));
         match self.stage.load(Ordering::Acquire) {
             // The client may still have to take the last response.
-            0 if since > limits.idle_time_max + limits.stall_time_max => Order::Close,
+            0 if since > limits.idle_time_max + limits.stall_time_max => Due::Order(Order::Close),
             // The connection has said goodbye, and its client has not taken even that.
-            0 if since > limits.stall_time_max && self.is_draining() => Order::Close,
-            0 if since > limits.idle_time_max => Order::Drain,
-            0 if since > PARK_AFTER && !self.parked.load(Ordering::Acquire) => Order::Park,
-            1 if since > limits.header_time_max => Order::Close,
-            2 if self.is_stalled() => self.due_of_stalled(since, limits.stall_time_max, now_ns),
-            _ => Order::None,
+            0 if since > limits.stall_time_max && self.is_draining() => Due::Order(Order::Close),
+            0 if since > limits.idle_time_max => Due::Order(Order::Drain),
+            0 if since > PARK_AFTER && !self.parked.load(Ordering::Acquire) => {
+                Due::Order(Order::Park)
+            }
+            1 if since > limits.header_time_max => Due::Order(Order::Close),
+            2 => self.due_of_stalled(since, limits.stall_time_max, now_ns),
+            _ => Due::Nothing,
         }
     }
 
@@ -340,6 +355,8 @@ impl Registry {
             responses: AtomicU32::new(0),
             since_ns: AtomicU64::new(now_ns()),
             windows_closed: AtomicU32::new(0),
+            windows: Notify::new(),
+            given_up_at: AtomicU64::new(u64::MAX),
             moves: AtomicU64::new(0),
             progress: AtomicU64::new(0),
             progress_seen: AtomicU64::new(0),
@@ -362,23 +379,29 @@ impl Registry {
         let now_ns = now_ns();
         let mut expired = 0;
         let mut responding = Vec::new();
-        let mut orders: Vec<(Arc<Watch>, Order)> = Vec::new();
+        let mut dues: Vec<(Arc<Watch>, Due)> = Vec::new();
         self.roster
             .for_each(|watch| match watch.due(limits, now_ns) {
-                Order::None if watch.stage.load(Ordering::Acquire) == Stage::Response as u8 => {
+                Due::Nothing if watch.stage.load(Ordering::Acquire) == Stage::Response as u8 => {
                     responding.push(Arc::clone(watch));
                 }
-                Order::None => {}
-                order => orders.push((Arc::clone(watch), order)),
+                Due::Nothing => {}
+                due => dues.push((Arc::clone(watch), due)),
             });
-        for (watch, order) in orders {
-            expired += u64::from(order != Order::Park);
-            if order == Order::Close {
-                // Otherwise the bytes for a client that takes nothing would stay in the kernel for
-                // minutes.
-                watch.transport.socket().reset_on_close();
+        for (watch, due) in dues {
+            expired += u64::from(due != Due::Order(Order::Park));
+            match due {
+                Due::Order(order) => {
+                    if order == Order::Close {
+                        // Otherwise the bytes for a client that takes nothing would stay in the kernel for
+                        // minutes.
+                        watch.transport.socket().reset_on_close();
+                    }
+                    watch.give(order);
+                }
+                Due::GiveUp => watch.give_up(),
+                Due::Nothing => {}
             }
-            watch.give(order);
         }
         close_abandoned(&responding);
         expired

@@ -48,11 +48,16 @@ fn everything_holds_of_the_gate_after_every_event() {
 #[test]
 fn worlds_that_showed_a_fault_hold_now() {
     let goodbye_that_was_left_half_written_held_all_responses_back = 19_487;
-    let run = simulate(
+    let each_byte_acknowledged_let_one_byte_be_written = 1_795_997_641_850;
+    let responses_that_nobody_took_held_their_backend = 1_795_999_462_646;
+    for seed in [
         goodbye_that_was_left_half_written_held_all_responses_back,
-        false,
-    );
-    assert!(run.fault.is_none(), "{run}");
+        each_byte_acknowledged_let_one_byte_be_written,
+        responses_that_nobody_took_held_their_backend,
+    ] {
+        let run = simulate(seed, false);
+        assert!(run.fault.is_none(), "{run}");
+    }
 }
 
 #[test]

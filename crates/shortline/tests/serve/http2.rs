@@ -13,13 +13,17 @@ use tokio::net::TcpStream;
 
 use crate::bad_requests::refuse_pseudo_trailers;
 use crate::client::get;
+use crate::piped;
 use crate::process::{PATIENCE, Server, Site, pattern};
 use crate::tls;
 
 async fn handshake(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
 ) -> SendRequest<Bytes> {
-    let (client, connection) = h2::client::handshake(stream).await.unwrap();
+    // One stream's window does not take up the connection's.
+    let mut builder = h2::client::Builder::new();
+    builder.initial_connection_window_size(1 << 20);
+    let (client, connection) = builder.handshake(stream).await.unwrap();
     tokio::spawn(async move {
         // It ends with the client.
         let _ = connection.await;
@@ -105,6 +109,30 @@ async fn alpn_chooses_http_2() {
     assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
     let (status, body, whole) = fetch(&mut handshake(stream).await, "/large.bin").await;
     assert!(status == 200 && whole && body == pattern(1_000_000));
+}
+
+/// The other request of the connection waits for the place at the backend that the response which nobody takes has. So not all of the
+/// connection's responses wait for its client, and it is not closed.
+#[tokio::test]
+async fn a_response_that_nobody_takes_leaves_its_backend_to_others() {
+    let site = Site::new();
+    let flags = ["--uplink-loopback", "--stall-time-max", "1s"];
+    let keys = "connections-max = 1";
+    let server = piped::start(&site, &flags, keys);
+    let mut client = connect(server.address()).await;
+    let request = Request::get("http://a/tcp/3000001").body(()).unwrap();
+    let (response, _) = client.send_request(request, true).unwrap();
+    let mut held = response.await.unwrap().into_body();
+    let asked = fetch(&mut client, "/tcp/10");
+    let (status, body, whole) = tokio::time::timeout(PATIENCE, asked).await.unwrap();
+    assert!(status == 200 && whole && body == pattern(10));
+    // What came stays here, so that the window stays closed.
+    let reset = loop {
+        if let Err(error) = held.data().await.expect("the end of the stream") {
+            break error;
+        }
+    };
+    assert!(reset.is_reset(), "{reset}");
 }
 
 #[tokio::test]

@@ -56,7 +56,8 @@ fn backend_in_file_system(path: &Path) {
     });
 }
 
-fn start(site: &Site, flags: &[&str], keys: &str) -> Server {
+/// A server with the backend above at `/tcp` and `/unix`.
+pub fn start(site: &Site, flags: &[&str], keys: &str) -> Server {
     let (backend, socket) = (backend(), site.beside("backend.sock"));
     backend_in_file_system(&socket);
     let text = format!(

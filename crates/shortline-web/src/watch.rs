@@ -9,6 +9,8 @@
 //! | response | the response is handed over | `stall_time_max` in which the socket takes nothing, and the client hardly anything of what is in there ([`stall`]) |
 //! | tunnel | either side closes | the route's own, kept by the tunnel |
 //!
+//! A response is handed over before the socket has taken its end. Until it has, the limit of a response holds in the first two stages, too.
+//!
 //! The sweep also finds clients that have gone while bytes of a next request wait unread. Those
 //! bytes keep a read from seeing the end of the stream.
 
@@ -263,6 +265,11 @@ impl Watch {
     fn due(&self, limits: &Limits, now_ns: u64) -> Due {
         let since = Duration::from_nanos(now_ns.saturating_sub(self.unchanged_since_ns(now_ns)));
         match self.stage.load(Ordering::Acquire) {
+            2 => self.due_of_stalled(since, limits.stall_time_max, now_ns),
+            // The end of the last response does not fit into the socket yet.
+            0 | 1 if self.transport.is_full() => {
+                self.due_of_stalled(since, limits.stall_time_max, now_ns)
+            }
             // The client may still have to take the last response.
             0 if since > limits.idle_time_max + limits.stall_time_max => Due::Order(Order::Close),
             // The connection has said goodbye, and its client has not taken even that.
@@ -272,7 +279,6 @@ impl Watch {
                 Due::Order(Order::Park)
             }
             1 if since > limits.header_time_max => Due::Order(Order::Close),
-            2 => self.due_of_stalled(since, limits.stall_time_max, now_ns),
             _ => Due::Nothing,
         }
     }

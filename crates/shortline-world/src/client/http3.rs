@@ -43,6 +43,9 @@ const STRAY: [&[u8]; 3] = [
     &[0x40; 1200],
 ];
 
+/// When a client gives up a server that says nothing, as all that it said may have been lost. The server waits for nothing as long.
+const SILENCE_MS_MAX: u32 = 350_000;
+
 /// Makes all planned requests.
 pub async fn ask(arena: &Arc<Arena>, index: usize, plan: &ClientPlan) {
     let own = udp_address(index, plan);
@@ -93,7 +96,7 @@ fn how(plan: &ClientPlan) -> ClientConfig {
     transport
         .stream_receive_window(plan.stream_window_bytes.into())
         .receive_window(plan.path.window_bytes.max(plan.stream_window_bytes).into())
-        .max_idle_timeout(None);
+        .max_idle_timeout(Some(VarInt::from_u32(SILENCE_MS_MAX).into()));
     config.transport_config(Arc::new(transport));
     config
 }

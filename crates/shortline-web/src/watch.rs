@@ -38,6 +38,7 @@ pub mod stall;
 use crate::files::KernelCopy;
 use crate::limits::Limits;
 use crate::piped::Piped;
+
 /// How often the connections are checked: the precision of all time limits.
 pub const SWEEP_EVERY: Duration = Duration::from_millis(250);
 /// An idle connection drops its parser after this time, to free its memory.

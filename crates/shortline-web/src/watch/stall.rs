@@ -88,13 +88,11 @@ impl Watch {
         stall_time_max: Duration,
         now_ns: u64,
     ) -> Due {
-        let stalled = self.stalled();
-        if stalled == Stalled::None || !self.takes_nothing(since, stall_time_max, now_ns) {
-            return Due::Nothing;
-        }
-        match stalled {
+        match self.stalled() {
+            Stalled::None => Due::Nothing,
+            _ if !self.takes_nothing(since, stall_time_max, now_ns) => Due::Nothing,
+            Stalled::Some => Due::GiveUp,
             Stalled::All => Due::Order(Order::Close),
-            Stalled::Some | Stalled::None => Due::GiveUp,
         }
     }
 

@@ -244,7 +244,10 @@ impl Undecided {
         let job = submitted.unwrap_or_else(|full| {
             connection.server.report_full(&full, account.identity());
             // Better to answer at once than to wait forever.
-            decided = Plan::text(StatusCode::SERVICE_UNAVAILABLE, &method).into();
+            let answer = Plan::text(StatusCode::SERVICE_UNAVAILABLE, &method);
+            // What the backend has not read of the request, nobody will.
+            let closes = decided.leaves_body || decided.headers.contains_key(header::CONNECTION);
+            decided = if closes { closing(answer) } else { answer }.into();
             JobHandle::unscheduled()
         });
         // What is held back says nothing about the order.

@@ -39,6 +39,8 @@ pub struct Decided {
     pub bandwidth: Option<Bandwidth>,
     /// A backend's part in it, if one was asked.
     pub at_backend: Option<AtBackend>,
+    /// Whether the backend had not read the whole request when it answered.
+    pub leaves_body: bool,
     /// Whether a page may stand for it: it is this server's own, and nobody asked for it.
     pub is_own: bool,
 }
@@ -348,6 +350,7 @@ impl Answer {
         };
         Decided {
             at_backend: Some(self.at_backend),
+            leaves_body: self.leaves_body,
             ..decided
         }
     }
@@ -418,6 +421,7 @@ impl Decided {
             }),
             bandwidth: None,
             at_backend: None,
+            leaves_body: false,
             is_own: false,
         }
     }
@@ -441,6 +445,7 @@ impl From<Plan> for Decided {
             tunnel: None,
             bandwidth: None,
             at_backend: None,
+            leaves_body: false,
             is_own: true,
         }
     }

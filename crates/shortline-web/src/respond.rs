@@ -246,7 +246,8 @@ impl Undecided {
             // Better to answer at once than to wait forever.
             let answer = Plan::text(StatusCode::SERVICE_UNAVAILABLE, &method);
             // What the backend has not read of the request, nobody will.
-            let closes = decided.leaves_body || decided.headers.contains_key(header::CONNECTION);
+            let closes =
+                decided.leaves_body || says(&decided.headers, &header::CONNECTION, b"close");
             decided = if closes { closing(answer) } else { answer }.into();
             JobHandle::unscheduled()
         });

@@ -62,7 +62,7 @@ impl Watch {
         self.given_up_at.load(Ordering::Acquire) == self.progress.load(Ordering::Relaxed)
     }
 
-    /// Sends something to its end, or gives it up (`None`).
+    /// Runs what waits for the client to its end, or gives it up (`None`).
     pub async fn sending<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         let mut work = pin!(work);
         loop {
@@ -98,7 +98,8 @@ impl Watch {
 
     /// Gives up all responses that wait for the client's window.
     pub(super) fn give_up(&self) {
-        let progress = self.progress.load(Ordering::Relaxed);
+        // As the sweep saw it: what has moved since goes on.
+        let progress = self.progress_seen.load(Ordering::Relaxed);
         self.given_up_at.store(progress, Ordering::Release);
         self.windows_may_be_open();
     }

@@ -53,7 +53,9 @@ fn worlds_that_showed_a_fault_hold_now() {
     let a_next_head_limited_the_time_of_the_response_before_it = 1_796_000_943_607;
     let a_client_waited_for_ever_for_a_goodbye_that_was_lost = 1_796_003_749_002;
     let a_full_queue_closed_without_a_word_what_had_a_body = 1_796_005_367_270;
+    let a_backend_closed_before_its_last_answer_was_written = 1_796_004_714_000;
     for seed in [
+        a_backend_closed_before_its_last_answer_was_written,
         a_full_queue_closed_without_a_word_what_had_a_body,
         a_client_waited_for_ever_for_a_goodbye_that_was_lost,
         a_next_head_limited_the_time_of_the_response_before_it,

@@ -87,9 +87,11 @@ impl Trail {
         self.upload = Some(Arc::clone(upload));
     }
 
-    /// Whether something of the request's body was left unread. Then no other request can follow on an HTTP/1.1 connection.
-    pub fn leaves_body(&self) -> bool {
-        self.upload.as_ref().is_some_and(|upload| !upload.is_read())
+    /// Whether something of the request's body, if it came with one, was left unread: by the backend, or as none was asked. Then
+    /// no other request can follow on an HTTP/1.1 connection.
+    pub fn leaves_body(&self, had_body: bool) -> bool {
+        let upload = self.upload.as_ref();
+        upload.map_or(had_body, |upload| !upload.is_read())
     }
 
     /// Notes that it was admitted or refused.

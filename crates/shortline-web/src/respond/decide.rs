@@ -318,6 +318,7 @@ pub async fn ask_backend(
         identity.tell(&mut head.headers);
     }
     let mut trail = Trail::begin(asks.identity);
+    let had_body = !body.is_empty();
     let asking = proxy::ask(
         connection,
         (asks.client, asks.certificate.as_deref()),
@@ -334,7 +335,7 @@ pub async fn ask_backend(
     }
     Answer {
         answer,
-        leaves_body: trail.leaves_body(),
+        leaves_body: trail.leaves_body(had_body),
         at_backend: trail.at_backend(ends),
     }
 }

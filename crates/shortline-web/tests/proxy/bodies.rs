@@ -156,6 +156,20 @@ fn a_body_larger_than_allowed_is_refused() {
 }
 
 #[test]
+fn a_refusal_before_the_body_was_read_says_that_the_connection_closes() {
+    let backend = Backend::echoing();
+    let front = Front::with(&[backend.address], |options| options.request_bytes_max = 10);
+    let request = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 11\r\n\r\n";
+    let refused = exchange(front.address, request);
+    assert_eq!(refused.status, 413);
+    assert_eq!(refused.field("connection"), Some("close"));
+    let empty = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n";
+    let mut client = connect(front.address);
+    client.write_all(empty.as_bytes()).unwrap();
+    assert!(!read_head(&mut client).contains("connection: close"));
+}
+
+#[test]
 fn a_large_response_comes_through_whole() {
     const BYTES: usize = 5_000_000;
     let pattern: Vec<u8> = (0..BYTES).map(|at| (at * 7 + at / 251) as u8).collect();

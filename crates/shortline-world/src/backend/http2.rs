@@ -3,6 +3,7 @@
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use h2::server::{self, SendResponse};
@@ -14,7 +15,7 @@ use super::{LATE_NS, NUMBER_FIELD, WHO_FIELD, Wanted, piece_bytes};
 use crate::network::{Connection, End, reset_by_backend};
 use crate::world::World;
 
-/// The share of answers behind which the connection closes, if nothing else is under way.
+/// The share of answers behind which the connection closes, as soon as nothing else is under way and all is written.
 const CLOSINGS: f64 = 0.1;
 
 /// Serves one connection until it ends.
@@ -39,18 +40,15 @@ pub async fn serve(world: Arc<World>, end: End) {
     loop {
         let accepted = tokio::select! {
             biased;
-            accepted = connection.accept() => accepted,
+            accepted = poll_fn(|context| state.poll_accept(&mut connection, context)) => accepted,
             () = state.changed.notified() => {
                 if state.says_goodbye.swap(false, Ordering::Relaxed) {
                     connection.graceful_shutdown();
                 }
-                if state.closes.load(Ordering::Relaxed) && state.open.load(Ordering::Relaxed) == 0 {
-                    return;
-                }
                 continue;
             }
         };
-        let Some(Ok((request, respond))) = accepted else {
+        let Some((request, respond)) = accepted else {
             return;
         };
         state.open.fetch_add(1, Ordering::Relaxed);
@@ -67,6 +65,9 @@ pub async fn serve(world: Arc<World>, end: End) {
     }
 }
 
+/// A request, and the way to answer it.
+type Accepted = (Request<RecvStream>, SendResponse<Bytes>);
+
 /// A connection.
 struct State {
     world: Arc<World>,
@@ -79,6 +80,21 @@ struct State {
 }
 
 impl State {
+    /// The next request. `None`: the connection has ended, or is to be closed now.
+    fn poll_accept(
+        &self,
+        connection: &mut server::Connection<End, Bytes>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Accepted>> {
+        let accepted = connection.poll_accept(context);
+        let is_idle = self.open.load(Ordering::Relaxed) == 0 && !self.socket.down.has_writer();
+        match accepted {
+            Poll::Ready(accepted) => Poll::Ready(accepted.and_then(Result::ok)),
+            Poll::Pending if is_idle && self.closes.load(Ordering::Relaxed) => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+
     async fn answer(
         &self,
         request: Request<RecvStream>,

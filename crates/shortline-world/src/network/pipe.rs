@@ -235,6 +235,11 @@ impl Pipe {
         !self.state.lock().received.is_empty()
     }
 
+    /// Whether the sender waits for room: it has more to write than what was written.
+    pub fn has_writer(&self) -> bool {
+        self.state.lock().writer.is_some()
+    }
+
     pub(super) fn set_unsent_bytes_max(&self, bytes: u32) {
         self.state.lock().unsent_bytes_max = bytes;
     }

@@ -39,7 +39,7 @@ pub struct Decided {
     pub bandwidth: Option<Bandwidth>,
     /// A backend's part in it, if one was asked.
     pub at_backend: Option<AtBackend>,
-    /// Whether the backend had not read the whole request when it answered.
+    /// Whether something of the request's body was left unread by a backend, or as none was asked.
     pub leaves_body: bool,
     /// Whether a page may stand for it: it is this server's own, and nobody asked for it.
     pub is_own: bool,

@@ -134,7 +134,7 @@ pub async fn ask(
     (client, certificate): (u128, Option<&ClientIdentity>),
     route: &Route,
     (head, body): (Box<Parts>, Received),
-    (passing, recorder): (Passing, Option<Recorder>),
+    (passing, recorder): (Passing, Option<Box<Recorder>>),
     trail: &mut Trail,
 ) -> Result<Proxied, ProxyError> {
     head::refuse_ambiguous(&head)?;
@@ -170,20 +170,14 @@ pub async fn ask(
     let is_plain = head.version < Version::HTTP_2 && !connection.secure && recorder.is_none();
     let method = head.method.clone();
     let upgrade = head::upgrade_asked(&head);
-    let body = RequestBody::new(body, &head, &held, &upstream.options)?;
-    trail.uploads(body.upload());
-    let mut body = match upstream.options.speak_fastcgi() {
+    let caller = connection.caller(client);
+    let body = upload(body, &head, &held, upstream, trail)?;
+    let body = match upstream.options.speak_fastcgi() {
         true => Box::pin(measured(body, upstream)).await?,
         false => body,
     };
-    let body_bytes = body.size_hint().exact();
-    let head = head::to_backend(*head, body_bytes, upgrade.as_ref(), &forwarding);
-    let caller = connection.caller(client);
-    if let Some(mirror) = &route.mirror {
-        body.copy_to(mirror.begin(caller, &head, body_bytes));
-    }
-    let request = Box::new(Request::from_parts(head, body));
-    let answer = exchange::exchange(upstream, caller, wish, request, trail).await?;
+    let request = request(route, caller, (head, body), upgrade.as_ref(), &forwarding);
+    let answer = exchange::exchange(upstream, &caller, wish, request, trail).await?;
     trail.is_answered();
     let coding = |status, headers: &mut HeaderMap| {
         passing.begin(&connection.settings.streams, &method, status, headers)
@@ -198,6 +192,38 @@ pub async fn ask(
         proxied.headers.append(header::SET_COOKIE, cookie);
     }
     Ok(proxied)
+}
+
+/// The request's body on its way to the backend.
+///
+/// What an `async fn` has lent once keeps its room in the future to the end, though it has moved on. So this is none, and [`request`] is
+/// none.
+fn upload(
+    body: Received,
+    head: &Parts,
+    held: &Held,
+    upstream: &Upstream,
+    trail: &mut Trail,
+) -> Result<RequestBody, ProxyError> {
+    let body = RequestBody::new(body, head, held, &upstream.options)?;
+    trail.uploads(body.upload());
+    Ok(body)
+}
+
+/// The request as the backend gets it; a mirror gets a copy.
+fn request(
+    route: &Route,
+    caller: Caller,
+    (head, mut body): (Box<Parts>, RequestBody),
+    upgrade: Option<&HeaderValue>,
+    forwarding: &Forwarding<'_>,
+) -> Box<Request<RequestBody>> {
+    let body_bytes = body.size_hint().exact();
+    let head = head::to_backend(*head, body_bytes, upgrade, forwarding);
+    if let Some(mirror) = &route.mirror {
+        body.copy_to(mirror.begin(caller, &head, body_bytes));
+    }
+    Box::new(Request::from_parts(head, body))
 }
 
 /// How a body that nobody changes passes to the client that is watched: through a pipe if the buffer cannot hold all of it.
@@ -230,7 +256,7 @@ fn proxied(
     upgrade: Option<HeaderValue>,
     held: Held,
     (recorder, coding, watch): (
-        Option<Recorder>,
+        Option<Box<Recorder>>,
         impl FnOnce(StatusCode, &mut HeaderMap) -> Option<Coder>,
         Option<&Watch>,
     ),

@@ -140,7 +140,8 @@ pub fn respond(
                 now_ns,
                 passing: Passing::AsIs,
             });
-            let deciding = decide::later(Arc::clone(connection), place, asks, Box::new(head), body);
+            let (place, head) = (Box::new(place), Box::new(head));
+            let deciding = decide::later(Arc::clone(connection), place, asks, head, body);
             let waiting = Waiting {
                 decided: Box::pin(deciding),
                 asked,

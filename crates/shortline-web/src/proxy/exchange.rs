@@ -52,7 +52,7 @@ pub struct Ending {
 /// [`ProxyError`], when no backend has answered.
 pub async fn exchange(
     upstream: &Arc<Upstream>,
-    caller: Caller,
+    caller: &Caller,
     wish: Wish,
     mut request: Box<Request<RequestBody>>,
     trail: &mut Trail,

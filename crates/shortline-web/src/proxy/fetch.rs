@@ -41,7 +41,7 @@ pub async fn fetch(
 ) -> Result<Response<Bytes>, ProxyError> {
     let request = Box::new(request.map(|()| RequestBody::none()));
     let wish = Wish::default();
-    let answer = exchange::exchange(upstream, caller, wish, request, trail).await?;
+    let answer = exchange::exchange(upstream, &caller, wish, request, trail).await?;
     trail.is_answered();
     if answer.response.status() == StatusCode::SWITCHING_PROTOCOLS {
         return Err(ProxyError::UpgradeUnasked);

@@ -220,7 +220,7 @@ impl Mirror {
     async fn exchange(&self, caller: Caller, request: Box<Request<RequestBody>>) {
         let mut trail = Trail::begin(None);
         let (upstream, wish) = (&self.upstream, Wish::default());
-        let asking = exchange::exchange(upstream, caller, wish, request, &mut trail);
+        let asking = exchange::exchange(upstream, &caller, wish, request, &mut trail);
         let time_max = self.options.time_max;
         let answered = timeout(time_max, asking).await;
         let late = |_elapsed| {

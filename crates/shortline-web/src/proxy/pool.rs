@@ -142,7 +142,7 @@ impl Backend {
     /// As [`Backend::connect`], and [`ProxyError::Busy`].
     pub async fn connection(
         &self,
-        caller: Caller,
+        caller: &Caller,
         upgrade: bool,
     ) -> Result<Box<Lease>, ProxyError> {
         let worker = caller.worker;

@@ -273,7 +273,7 @@ impl Request {
             stored.terms.ask_whether_it_holds(&mut sent.headers, now);
         }
         let purges = self.cache.purges();
-        let recorder = Recorder::new(&self.cache, self.asked.clone(), flight.clone());
+        let recorder = Recorder::new(&self.cache, self.asked.clone(), flight.clone()).into();
         let (asks, route) = (self.asks.clone(), &self.route);
         let asking = ask_backend(&self.connection, asks, route, (sent, body), Some(recorder));
         let Answer {

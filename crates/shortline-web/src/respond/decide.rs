@@ -149,7 +149,7 @@ fn at_spot_now(
 /// The answer of a backend, or of a file that must be looked up on the disk.
 pub async fn later(
     connection: Arc<Connection>,
-    place: Place,
+    place: Box<Place>,
     asks: Box<Asks>,
     head: Box<Parts>,
     body: Received,
@@ -157,24 +157,24 @@ pub async fn later(
     let now_ns = asks.now_ns;
     // What is left of it is dropped once the answer is ready; see `Responding::body`.
     let mut body = Some(body);
-    let spot = match place {
+    let spot = match &*place {
         Place::At(spot) => spot,
         Place::Nowhere(plan) => {
             let unsound = pass_over(&connection, &head, &mut body).await;
-            return unsound.unwrap_or(*plan).into();
+            return unsound.unwrap_or_else(|| Plan::clone(plan)).into();
         }
         Place::Malformed(malformed) => {
-            return refusal(StatusCode::BAD_REQUEST, &head, &malformed).into();
+            return refusal(StatusCode::BAD_REQUEST, &head, malformed).into();
         }
     };
     let method = head.method.clone();
-    let deadline = Deadline::of(&connection, &spot, asks.identity.as_ref());
-    let deciding = pin!(at_spot(&connection, &spot, asks, head, &mut body));
+    let deadline = Deadline::of(&connection, spot, asks.identity.as_ref());
+    let deciding = pin!(at_spot(&connection, spot, asks, head, &mut body));
     let decided = match deadline {
         None => deciding.await,
-        Some(deadline) => Box::pin(deadline.keep(&connection, &spot, &method, deciding)).await,
+        Some(deadline) => Box::pin(deadline.keep(&connection, spot, &method, deciding)).await,
     };
-    let decided = match decided.page(&connection, &spot) {
+    let decided = match decided.page(&connection, spot) {
         None => decided,
         Some(Page::Text(text)) => decided.with_text(&method, text),
         Some(Page::File(target)) => match &spot.site(&connection).files {
@@ -186,7 +186,7 @@ pub async fn later(
             }
         },
     };
-    decided.at(&connection, &spot)
+    decided.at(&connection, spot)
 }
 
 /// What a site answers.
@@ -237,7 +237,7 @@ async fn answer_granted(
                 return pass_on(connection, spot, granted, asks, route, (head, body)).await;
             }
             let asked = with_target(&head, target, compress);
-            let plan = files.respond(&asked, now_ns).await;
+            let plan = Box::pin(files.respond(&asked, now_ns)).await;
             if plan.status != StatusCode::NOT_FOUND {
                 return plan.into();
             }
@@ -245,10 +245,8 @@ async fn answer_granted(
     }
     if let Some(route) = spot.route(connection, &head) {
         if let Some(programs) = &route.programs {
-            match programs
-                .find(&head, target(&head), compress.files, now_ns)
-                .await
-            {
+            let finding = programs.find(&head, target(&head), compress.files, now_ns);
+            match Box::pin(finding).await {
                 Found::Answer(plan) => return plan.into(),
                 Found::Program(program) => {
                     let call = programs.call(connection, &head, program, sent_target(spot, &head));
@@ -266,7 +264,7 @@ async fn answer_granted(
     let plan = match &site.files {
         Some(files) if targets.is_empty() => {
             let asked = with_target(&head, target(&head), compress);
-            files.respond(&asked, now_ns).await
+            Box::pin(files.respond(&asked, now_ns)).await
         }
         _ => without_files(&head),
     };
@@ -284,7 +282,8 @@ async fn pass_on(
 ) -> Decided {
     spot.change_fields(connection, granted, &mut head);
     let sent = sent_target(spot, &head).to_owned();
-    // Each caller's future holds this one, and a future is copied as often as it is handed on. So the large ones are in boxes.
+    // Each caller's future holds this one, and a future is copied as often as it is handed on: all of it, with the room for what it
+    // has not begun yet. So the large ones are in boxes, and so is what few requests need.
     Box::pin(cached::ask(connection, asks, route, (head, body), &sent)).await
 }
 
@@ -312,7 +311,7 @@ pub async fn ask_backend(
     asks: Box<Asks>,
     route: &Route,
     (mut head, body): (Box<Parts>, Received),
-    recorder: Option<Recorder>,
+    recorder: Option<Box<Recorder>>,
 ) -> Answer {
     if let Some(identity) = &asks.identity {
         identity.tell(&mut head.headers);

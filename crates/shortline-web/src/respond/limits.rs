@@ -75,15 +75,19 @@ pub struct Deadline {
 
 impl Deadline {
     /// That of a request to this site. `None`: it has none.
-    pub fn of(connection: &Connection, spot: &Spot, identity: Option<&Identity>) -> Option<Self> {
+    pub fn of(
+        connection: &Connection,
+        spot: &Spot,
+        identity: Option<&Identity>,
+    ) -> Option<Box<Self>> {
         let time_max = spot.site(connection).limits.request_time_max?;
         let identity = identity.cloned();
-        Some(Self { time_max, identity })
+        Some(Box::new(Self { time_max, identity }))
     }
 
     /// The answer, or 504 if it takes longer.
     pub async fn keep(
-        self,
+        self: Box<Self>,
         connection: &Connection,
         spot: &Spot,
         method: &Method,

@@ -196,8 +196,8 @@ pub async fn ask(
 
 /// The request's body on its way to the backend.
 ///
-/// What an `async fn` has lent once keeps its room in the future to the end, though it has moved on. So this is none, and [`request`] is
-/// none.
+/// What an `async fn` has once lent out keeps its room in the future to the end, even when it has moved on. So the body and the
+/// head move through functions that are not async: this one and [`request`].
 fn upload(
     body: Received,
     head: &Parts,

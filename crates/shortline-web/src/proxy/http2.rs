@@ -7,7 +7,7 @@
 //! - Each stream has a window of its own, and the connection's is as large as all of them. So a client
 //!   that takes nothing holds up its own stream only. h2 holds at most a window of each stream.
 //! - After `GOAWAY` no stream is begun. A request that the backend has certainly not processed (6.8,
-//!   8.7) is given back, with its body if no more than [`upload::KEPT_BYTES_MAX`] of it were read.
+//!   8.7) is given back, with its body if no more than `upload::KEPT_BYTES_MAX` of it were read.
 //! - `RST_STREAM` with `NO_ERROR` ends a response that is complete (8.1). Any other reset breaks it off.
 //! - A connection whose streams are silent for too long is asked for a sign of life by `PING`, and is
 //!   closed without one.

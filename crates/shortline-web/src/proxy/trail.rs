@@ -3,7 +3,7 @@
 //! A line has the route, the last backend asked, the reason, the request's id, and where the time went: waiting for
 //! admission, connecting, until the head of an answer, and in all. The access log gets the same times ([`AtBackend`]).
 //! Each route's backends get at
-//! most ten lines a second. The next line says how many were left out ([`crate::throttle`]).
+//! most ten lines a second. The next line says how many were left out ([`shortline_base::throttle`]).
 
 use std::sync::Arc;
 use std::time::Duration;

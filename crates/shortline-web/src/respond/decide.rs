@@ -168,7 +168,7 @@ pub async fn later(
         }
     };
     let method = head.method.clone();
-    let deadline = Deadline::of(&connection, spot, asks.identity.as_ref());
+    let deadline = Deadline::of(&connection, spot, asks.identity.as_ref()).map(Box::new);
     let deciding = pin!(at_spot(&connection, spot, asks, head, &mut body));
     let decided = match deadline {
         None => deciding.await,

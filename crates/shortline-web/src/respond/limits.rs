@@ -75,19 +75,15 @@ pub struct Deadline {
 
 impl Deadline {
     /// That of a request to this site. `None`: it has none.
-    pub fn of(
-        connection: &Connection,
-        spot: &Spot,
-        identity: Option<&Identity>,
-    ) -> Option<Box<Self>> {
+    pub fn of(connection: &Connection, spot: &Spot, identity: Option<&Identity>) -> Option<Self> {
         let time_max = spot.site(connection).limits.request_time_max?;
         let identity = identity.cloned();
-        Some(Box::new(Self { time_max, identity }))
+        Some(Self { time_max, identity })
     }
 
     /// The answer, or 504 if it takes longer.
     pub async fn keep(
-        self: Box<Self>,
+        self,
         connection: &Connection,
         spot: &Spot,
         method: &Method,

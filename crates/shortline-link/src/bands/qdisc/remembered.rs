@@ -151,22 +151,38 @@ impl Remembered {
 
     /// Removes the file.
     pub fn forget(&self) {
-        // One that stays is found not to fit, or is written over.
-        let _ = fs::remove_file(&self.path);
-        let _ = fs::remove_dir(FOLDER);
+        remove_with_folder(&self.path);
     }
 }
 
-/// Another device's [`Remembered::forget`] may remove the folder between the two steps.
+/// Another device's [`Remembered::forget`] may remove the folder at any time: before the file is
+/// written it is not found then, and while it is made it is said to be there, though it is gone.
 fn write_in_folder(path: &Path, text: &[u8]) -> io::Result<()> {
-    let write = || fs::create_dir_all(FOLDER).and_then(|()| fs::write(path, text));
+    let folder = path.parent().unwrap_or(path);
+    let write = || fs::create_dir_all(folder).and_then(|()| fs::write(path, text));
     for _ in 1..WRITES_MAX {
         match write() {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) if is_of_a_folder_just_gone(&error) => {}
             written => return written,
         }
     }
     write()
+}
+
+fn is_of_a_folder_just_gone(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::AlreadyExists
+    )
+}
+
+/// Its folder goes with the last file.
+fn remove_with_folder(path: &Path) {
+    // A file that stays is found not to fit, or is written over.
+    let _ = fs::remove_file(path);
+    if let Some(folder) = path.parent() {
+        let _ = fs::remove_dir(folder);
+    }
 }
 
 /// Namespaces share the folder but not the names of their devices.
@@ -188,6 +204,8 @@ fn trouble(path: &Path, problem: impl ToString) -> QdiscError {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use super::*;
 
     fn node(handle: u32, parent: u32, kind: &str) -> Node {
@@ -198,6 +216,26 @@ mod tests {
             options: vec![1, 2, 3],
             ..Node::default()
         }
+    }
+
+    #[test]
+    fn devices_forget_and_write_at_the_same_time() {
+        const ROUNDS: u32 = 2000;
+        let run = tempfile::tempdir().unwrap();
+        let folder = run.path().join("shortline");
+        std::thread::scope(|scope| {
+            for device in ["up0", "up1", "up2", "up3"] {
+                let path = folder.join(device);
+                scope.spawn(move || {
+                    for _ in 0..ROUNDS {
+                        write_in_folder(&path, b"before").unwrap();
+                        assert_eq!(fs::read(&path).unwrap(), b"before");
+                        remove_with_folder(&path);
+                    }
+                });
+            }
+        });
+        assert!(!folder.exists());
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::io;
 use std::marker::PhantomData;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -43,7 +44,7 @@ pub trait Accepts {
 /// Whether somebody waits is asked before accept(2), with poll(2). For after nearly every connection nobody does, and where
 /// several threads have the socket, all but one come too late; to learn that from accept(2) takes ten times as long (3.9 us for 0.4
 /// on Linux 6.18), since it makes a socket first.
-pub struct Listening<S>(AsyncFd<OwnedFd>, PhantomData<fn() -> S>);
+pub struct Listening<S>(AsyncFd<Arc<OwnedFd>>, PhantomData<fn() -> S>);
 
 impl<S> Listening<S> {
     /// Registers a socket that does not block.
@@ -71,6 +72,30 @@ impl<S> Listening<S> {
             ready.clear_ready();
         }
     }
+
+    fn poll_next_by_tcp(
+        &self,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<(OwnedFd, SocketAddr)>> {
+        let (socket, peer) = ready!(self.poll_next(context))?;
+        let peer = peer.and_then(|peer| SocketAddr::try_from(peer).ok());
+        let peer = peer.ok_or(io::ErrorKind::ConnectionAborted)?;
+        Poll::Ready(Ok((socket, peer)))
+    }
+}
+
+/// The connections are not on the poller yet.
+impl Accepts for Listening<std::net::TcpStream> {
+    type Stream = std::net::TcpStream;
+    type Peer = SocketAddr;
+
+    fn poll_accept(
+        &self,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<(std::net::TcpStream, SocketAddr)>> {
+        self.poll_next_by_tcp(context)
+            .map_ok(|(socket, peer)| (socket.into(), peer))
+    }
 }
 
 impl Accepts for Listening<TcpStream> {
@@ -78,9 +103,7 @@ impl Accepts for Listening<TcpStream> {
     type Peer = SocketAddr;
 
     fn poll_accept(&self, context: &mut Context<'_>) -> Poll<io::Result<(TcpStream, SocketAddr)>> {
-        let (socket, peer) = ready!(self.poll_next(context))?;
-        let peer = peer.and_then(|peer| SocketAddr::try_from(peer).ok());
-        let peer = peer.ok_or(io::ErrorKind::ConnectionAborted)?;
+        let (socket, peer) = ready!(self.poll_next_by_tcp(context))?;
         Poll::Ready(TcpStream::from_std(socket.into()).map(|stream| (stream, peer)))
     }
 }

@@ -5,6 +5,7 @@
 use std::future::poll_fn;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -53,7 +54,7 @@ pub async fn wait(alarm: &dyn Alarm) -> io::Result<()> {
 
 /// The kernel's alarm.
 struct Timer {
-    timer: AsyncFd<OwnedFd>,
+    timer: AsyncFd<Arc<OwnedFd>>,
 }
 
 impl Timer {

@@ -162,7 +162,7 @@ mod tests {
     async fn bytes_pass_from_socket_to_socket_behind_those_before() {
         let (mut backend, source) = pair().await;
         let (mut client, ours) = pair().await;
-        let sending = Halves::from(ours).sending;
+        let sending = Halves::from(ours.into_std().unwrap()).sending;
         let pipe = Pipe::new(1 << 16).unwrap();
         backend.write_all(b"body, and more").await.unwrap();
         let filled = poll_fn(|context| pipe.poll_fill(&source, 4, true, context)).await;

@@ -1,25 +1,22 @@
 //! A connection in two halves, one that receives and one that sends, with what the kernel reports
 //! of it and is told. Simulated worlds have their own.
 
-use std::io::{self, IoSlice, Write};
-use std::net::Shutdown;
+mod tcp;
+
+use std::io::{self, IoSlice};
+use std::net::{Shutdown, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use rustix::fs::sendfile;
 use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
 use socket2::SockRef;
 use tokio::io::{AsyncRead, Interest};
-use tokio::net::tcp::OwnedWriteHalf;
-use tokio::net::{TcpStream, UnixStream, unix};
+use tokio::net::{UnixStream, unix};
 
 use crate::pipe::drain;
 use crate::sys::{self, TcpInfo};
-
-/// Slices of so many bytes are copied together and sent as one: `writev` takes the kernel longer than that and `send`.
-const GATHERED_BYTES_MAX: usize = 2048;
 
 /// Both halves.
 pub struct Halves {
@@ -32,16 +29,10 @@ pub struct Halves {
 /// The half of a connection that receives.
 pub type ReceiveHalf = Box<dyn AsyncRead + Send + Unpin>;
 
+/// A socket that does not block.
 impl From<TcpStream> for Halves {
     fn from(stream: TcpStream) -> Self {
-        let (receiving, half) = stream.into_split();
-        Self {
-            receiving: Box::new(receiving),
-            sending: Box::new(TcpSendHalf {
-                half: Some(half),
-                ended: AtomicBool::new(false),
-            }),
-        }
+        tcp::halves(stream.into())
     }
 }
 
@@ -189,112 +180,6 @@ pub enum HangUp<'a> {
     Known(bool),
 }
 
-/// The sending half of a TCP connection. Its end is told once: of the protocol, the transport and the drop of this half, whichever
-/// comes first makes the system call.
-struct TcpSendHalf {
-    /// `None` only while it is dropped.
-    half: Option<OwnedWriteHalf>,
-    ended: AtomicBool,
-}
-
-impl TcpSendHalf {
-    fn stream(&self) -> &TcpStream {
-        let half = self.half.as_ref();
-        half.expect("invariant: it is there until it is dropped")
-            .as_ref()
-    }
-}
-
-impl Drop for TcpSendHalf {
-    fn drop(&mut self) {
-        if let (Some(half), true) = (self.half.take(), *self.ended.get_mut()) {
-            half.forget();
-        }
-    }
-}
-
-impl SendHalf for TcpSendHalf {
-    fn poll_write_ready(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.stream().poll_write_ready(context)
-    }
-
-    fn try_write(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        if let [one] = slices {
-            return self.stream().try_write(one);
-        }
-        if slices.iter().map(|slice| slice.len()).sum::<usize>() > GATHERED_BYTES_MAX {
-            return self.stream().try_write_vectored(slices);
-        }
-        let mut gathered = [0; GATHERED_BYTES_MAX];
-        let bytes = (&mut gathered[..]).write_vectored(slices)?;
-        self.stream().try_write(&gathered[..bytes])
-    }
-
-    fn try_send_file(
-        &self,
-        before: &[IoSlice<'_>],
-        file: BorrowedFd<'_>,
-        offset: u64,
-        len: usize,
-    ) -> io::Result<usize> {
-        let send = || send_file(self.stream(), before, file, offset, len);
-        self.stream().try_io(Interest::WRITABLE, send)
-    }
-
-    fn takes_pipes(&self) -> bool {
-        true
-    }
-
-    fn try_send_pipe(
-        &self,
-        before: &[IoSlice<'_>],
-        pipe: BorrowedFd<'_>,
-        len: usize,
-    ) -> io::Result<usize> {
-        let send = || send_pipe(self.stream(), before, pipe, len);
-        self.stream().try_io(Interest::WRITABLE, send)
-    }
-
-    fn shutdown(&self) -> io::Result<()> {
-        match self.ended.swap(true, Ordering::Relaxed) {
-            true => Ok(()),
-            false => SockRef::from(self.stream()).shutdown(Shutdown::Write),
-        }
-    }
-
-    fn reset(&self) {
-        // Fails only if the connection has gone already.
-        let _ = rustix::net::connect_unspec(self.stream());
-    }
-
-    fn reset_on_close(&self) {
-        // As above.
-        let _ = SockRef::from(self.stream()).set_linger(Some(Duration::ZERO));
-    }
-
-    fn info(&self) -> io::Result<TcpInfo> {
-        sys::tcp_info(self.stream())
-    }
-
-    fn unacknowledged_bytes(&self) -> io::Result<u32> {
-        sys::unacknowledged_bytes(self.stream())
-    }
-
-    fn set_priority(&self, priority: u32) {
-        // The permission was checked at the start; a socket that is gone sends nothing more.
-        let _ = SockRef::from(self.stream()).set_priority(priority);
-    }
-
-    fn set_unsent_bytes_max(&self, bytes: u32) {
-        // As above.
-        let _ = SockRef::from(self.stream()).set_tcp_notsent_lowat(bytes);
-    }
-
-    fn hang_up(&self) -> HangUp<'_> {
-        HangUp::Ask(self.stream().as_fd())
-    }
-}
-
 /// The sending half of a connection in the file system. It has no packets, no priority and no reset: its peer, on this machine, sees
 /// the end.
 struct UnixSendHalf {
@@ -427,32 +312,5 @@ fn send_after(
         // An error here shows again at the next write.
         Err(_) if written > 0 => Ok(written),
         sent => Ok(written + sent?),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use tokio::io::AsyncReadExt;
-    use tokio::net::TcpListener;
-
-    use super::*;
-
-    #[tokio::test]
-    async fn slices_arrive_in_their_order_however_many_bytes_they_have() {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let mut client = TcpStream::connect(listener.local_addr().unwrap())
-            .await
-            .unwrap();
-        let halves = Halves::from(listener.accept().await.unwrap().0);
-        for second in [0, 1, GATHERED_BYTES_MAX - 3, GATHERED_BYTES_MAX - 2] {
-            let (first, second) = (vec![b'a'; 3], vec![b'b'; second]);
-            let slices = [&first[..], &[], &second[..]].map(IoSlice::new);
-            let written = halves.sending.try_write(&slices).unwrap();
-            assert_eq!(written, first.len() + second.len());
-            let mut got = vec![0; written];
-            client.read_exact(&mut got).await.unwrap();
-            assert!(got == [first, second].concat());
-        }
     }
 }

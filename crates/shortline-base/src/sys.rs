@@ -1,11 +1,15 @@
 //! What no crate does for us safely: asking a TCP socket how many bytes are not yet acknowledged
 //! (`SIOCOUTQ`, tcp(7)) and what the connection has put on the wire (`TCP_INFO`, linux/tcp.h), how often
-//! a thread has waited (getrusage(2)), and putting a timer on the runtime's poller. The only module of the workspace with `unsafe`.
+//! a thread has waited (getrusage(2)), putting a descriptor on the runtime's poller, and receiving into memory
+//! that nobody has written to. The only module of the workspace with `unsafe`.
 #![allow(unsafe_code)]
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::sync::Arc;
 
+use rustix::net::RecvFlags;
+use tokio::io::ReadBuf;
 use tokio::io::unix::AsyncFd;
 
 /// The fields of `TCP_INFO` that are needed.
@@ -115,10 +119,22 @@ pub fn thread_waits() -> u64 {
 }
 
 /// Puts a descriptor on the runtime's poller.
-pub fn on_poller(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+pub fn on_poller(descriptor: impl Into<Arc<OwnedFd>>) -> io::Result<AsyncFd<Arc<OwnedFd>>> {
     // SAFETY: an `OwnedFd` names the same open file for as long as it lives, and the `AsyncFd`
-    // that owns it takes it off the poller before it is closed.
-    Ok(unsafe { AsyncFd::register(descriptor) }?)
+    // that shares it takes it off the poller before it lets it be closed.
+    Ok(unsafe { AsyncFd::register(descriptor.into()) }?)
+}
+
+/// Receives what a socket has, as much as there is room for, and returns how many bytes that were.
+pub fn receive(socket: impl AsFd, buffer: &mut ReadBuf<'_>) -> io::Result<usize> {
+    // SAFETY: recv(2) only writes to it.
+    let room = unsafe { buffer.unfilled_mut() };
+    let ((received, _), _) = rustix::net::recv(socket, room, RecvFlags::DONTWAIT)?;
+    let bytes = received.len();
+    // SAFETY: it has written so many.
+    unsafe { buffer.assume_init(bytes) };
+    buffer.advance(bytes);
+    Ok(bytes)
 }
 
 fn u32_at(info: &[u8], offset: usize) -> u32 {

@@ -113,6 +113,7 @@ async fn connection(link: &Arc<Link>) -> (TransportHandle, TcpStream) {
     let client = TcpStream::connect(address).await;
     let mut client = client.expect("invariant: it listens");
     let (ours, _) = listener.accept().await.expect("invariant: it has come");
+    let ours = ours.into_std().expect("invariant: it is one");
     let transport = link.transport(Halves::from(ours).sending, HERE, HERE);
     // A client that has never acknowledged anything is no usual one.
     let written = transport.socket().try_write(&[IoSlice::new(b"!")]);

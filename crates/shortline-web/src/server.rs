@@ -319,7 +319,7 @@ impl Taker {
     /// Takes a connection that `listener` has accepted. Must be called inside the worker's runtime.
     fn take(&self, socket: Incoming, peer: SocketAddr, listener: &Listener) {
         // A socket that has no address has already been reset.
-        let Ok(local) = socket.local() else {
+        let Some(local) = listener.local().or_else(|| socket.local().ok()) else {
             return;
         };
         let (ends, tls) = ((peer, local), listener.tls());

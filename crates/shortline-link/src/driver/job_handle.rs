@@ -287,7 +287,8 @@ mod tests {
         let here = IpAddr::V4(Ipv4Addr::LOCALHOST);
         let listener = TcpListener::bind((here, 0)).await.unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).await;
-        let socket = Halves::from(listener.accept().await.unwrap().0).sending;
+        let ours = listener.accept().await.unwrap().0.into_std().unwrap();
+        let socket = Halves::from(ours).sending;
         let transport = link.transport(socket, here, here);
         (transport, client.unwrap())
     }

@@ -209,7 +209,8 @@ mod tests {
         let (mut clients, mut ids) = (Vec::new(), Vec::new());
         for _ in 0..2 {
             let client = TcpStream::connect(listener.local_addr().unwrap()).await;
-            let half = Halves::from(listener.accept().await.unwrap().0).sending;
+            let ours = listener.accept().await.unwrap().0.into_std().unwrap();
+            let half = Halves::from(ours).sending;
             let socket = Arc::new(Socket::new(half, here, 14));
             let (id, _) = connections.open(socket.packets(), 0);
             table.insert(id, Arc::clone(&socket));

@@ -226,7 +226,8 @@ mod tests {
         });
         let listener = TcpListener::bind((HERE, 0)).await.unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).await;
-        let socket = Halves::from(listener.accept().await.unwrap().0).sending;
+        let ours = listener.accept().await.unwrap().0.into_std().unwrap();
+        let socket = Halves::from(ours).sending;
         (link.unwrap().transport(socket, HERE, HERE), client.unwrap())
     }
 

@@ -132,7 +132,8 @@ mod tests {
         let mut peer = TcpStream::connect(listener.local_addr().unwrap())
             .await
             .unwrap();
-        let socket = Halves::from(listener.accept().await.unwrap().0).sending;
+        let ours = listener.accept().await.unwrap().0.into_std().unwrap();
+        let socket = Halves::from(ours).sending;
         let sent = copy.send(&*socket, &[IoSlice::new(b"head")], 1000, 100);
         assert_eq!(sent.unwrap(), 104);
         let mut head = [0; 4];

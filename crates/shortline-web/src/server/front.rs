@@ -25,6 +25,8 @@ const LINGER: Duration = Duration::from_secs(1);
 #[derive(Clone)]
 pub struct Listener {
     socket: Arc<Socket>,
+    /// Our end of its connections, where that is the same for all.
+    local: Option<SocketAddr>,
     tls: Option<Arc<rustls::ServerConfig>>,
     /// The networks of proxies that announce each client ([`crate::proxy_header`]). `None`: clients connect.
     proxies: Option<Arc<[Network]>>,
@@ -40,6 +42,7 @@ impl Listener {
     pub fn new(socket: Arc<Socket>, tls: Option<Arc<rustls::ServerConfig>>) -> io::Result<Self> {
         socket.prepare()?;
         Ok(Self {
+            local: socket.local(),
             socket,
             tls,
             proxies: None,
@@ -78,6 +81,11 @@ impl Listener {
     /// Its certificate and protocols, if it speaks TLS.
     pub(super) fn tls(&self) -> Option<Arc<rustls::ServerConfig>> {
         self.tls.clone()
+    }
+
+    /// Our end of its connections, where that is the same for all.
+    pub(super) fn local(&self) -> Option<SocketAddr> {
+        self.local
     }
 
     /// Whether a connection from there may be taken, and if so, whether it begins with who the client is.

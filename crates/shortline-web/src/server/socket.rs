@@ -4,14 +4,14 @@
 //! a trusted proxy, and for the order, which leaves the loopback interface out.
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixListener;
 use std::task::{Context, Poll, ready};
 
 use shortline_base::accept::{Accepts, Listening};
 use shortline_base::socket::Halves;
-use tokio::net::{TcpStream, UnixStream};
+use tokio::net::UnixStream;
 
 /// Where clients in the file system are.
 const HERE: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
@@ -54,6 +54,17 @@ impl Socket {
         }
     }
 
+    /// Our end of each connection to it, unless it listens at all addresses of the machine.
+    pub(super) fn local(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Tcp(socket) => {
+                let local = socket.local_addr().ok();
+                local.filter(|local| !local.ip().is_unspecified())
+            }
+            Self::Unix(_) => Some(HERE),
+        }
+    }
+
     /// The socket for the runtime of this thread.
     pub(super) fn register(&self) -> io::Result<Registered> {
         Ok(match self {
@@ -68,7 +79,7 @@ impl Socket {
             Self::Tcp(socket) => {
                 let (stream, peer) = socket.accept()?;
                 stream.set_nonblocking(true)?;
-                Ok((Incoming::Tcp(TcpStream::from_std(stream)?), peer))
+                Ok((Incoming::Tcp(stream), peer))
             }
             Self::Unix(socket) => {
                 let (stream, _) = socket.accept()?;

@@ -47,7 +47,7 @@ fn w1_runs_in_a_user_mode_kernel() {
     // The distance to the optimum is a timing here, because this kernel's clock runs.
     if let Some(ratio) = w1("uml", 10, folder.path()) {
         assert!(ratio.is_finite() && ratio > 0.0, "{ratio}");
-        for kept in ["console.log", "report.html", "w1/seed-1/srpt.csv"] {
+        for kept in ["console.log", "report.html", "w1/seed-1/srpt.csv.zst"] {
             assert!(folder.path().join(kept).is_file(), "{kept}");
         }
     }

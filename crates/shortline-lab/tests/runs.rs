@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+use shortline_load::record::{read_records, write_records};
+
 /// Experiments, each with options that make it take seconds, and its own folder.
 const KINDS: [(&str, &[&str]); 22] = [
     // One point, alternating overload, everybody.
@@ -131,24 +133,18 @@ fn records(out: &Path, server: &str) -> PathBuf {
     let folders = fs::read_dir(out).unwrap();
     let files = folders.map(|folder| {
         let seed = folder.unwrap().path().join("seed-1");
-        seed.join(format!("{server}.csv"))
+        seed.join(format!("{server}.csv.zst"))
     });
     files.into_iter().find(|file| file.exists()).unwrap()
 }
 
 /// Changes the records so that every request started a second late.
-fn start_late(records: &Path) {
-    let text = fs::read_to_string(records).unwrap();
-    let header = text.lines().next().unwrap();
-    let lag = header.split(',').position(|name| name == "lag").unwrap();
-    let late = |line: &str| {
-        let mut fields: Vec<&str> = line.split(',').collect();
-        fields[lag] = "1.000000";
-        fields.join(",")
-    };
-    let lines = text.lines().skip(1).map(late);
-    let lines: Vec<String> = std::iter::once(header.to_owned()).chain(lines).collect();
-    fs::write(records, lines.join("\n")).unwrap();
+fn start_late(file: &Path) {
+    let mut records = read_records(file).unwrap();
+    for record in &mut records {
+        record.lag_s = 1.0;
+    }
+    write_records(file, &records).unwrap();
 }
 
 /// A user's own study: a file, with an access log beside it.

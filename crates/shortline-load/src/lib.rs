@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod generator;
+pub mod input;
 pub mod record;
 pub mod summary;
 pub mod trace;

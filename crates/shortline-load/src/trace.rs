@@ -11,7 +11,7 @@
 //! when the response ends). Logs and World Cup records have only whole seconds; [`Spread`] says how
 //! the arrivals of one second are spread over it. JSON with parts of a second is left as it is.
 //!
-//! Any trace may be packed with gzip or zstd, and may come from standard input, `-` (`input.rs`).
+//! Any trace may be packed with gzip or zstd, and may come from standard input, `-` ([`crate::input`]).
 //!
 //! A line that cannot be read is passed over and counted (`passed_over.rs`). A fault of the trace
 //! as a whole ends it: its order, its length, damaged gzip, no good line at all.
@@ -21,7 +21,6 @@
 
 mod csv;
 mod error;
-mod input;
 mod json_line;
 mod lines;
 mod log;
@@ -35,9 +34,10 @@ use std::fs::File;
 use std::io::{BufRead, BufWriter, Chain, Cursor, Read, Write};
 use std::path::{Path, PathBuf};
 
+use crate::input;
+
 pub(crate) use csv::is_request_target;
 pub use error::{TraceError, TraceProblem};
-pub use input::name_of;
 pub use passed_over::{LeftOut, PassedOver};
 pub use sent::{LogInput, Sent, SentLog};
 

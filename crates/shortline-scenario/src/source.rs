@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use shortline_load::trace::{Spread, Trace, TraceOptions, name_of, stream_trace};
+use shortline_load::input::name_of;
+use shortline_load::trace::{Spread, Trace, TraceOptions, stream_trace};
 use shortline_load::workload::{SiteName, Workload};
 use shortline_sched::Policy;
 use shortline_sim::arrivals::{Gaps, Job, LoadProfile};

@@ -80,6 +80,18 @@ impl Generator {
     }
 }
 
+/// The file with the summary of these records.
+fn summary_file(records: &Path) -> PathBuf {
+    // Without what says that they are packed.
+    let plain = records.extension().is_some_and(|last| last == "zst");
+    let plain = if plain {
+        records.with_extension("")
+    } else {
+        records.to_owned()
+    };
+    plain.with_extension("txt")
+}
+
 /// The records of all parts in the order that one process would have left: by intended start, and
 /// by part where these are equal.
 fn together(parts: Vec<Vec<RequestRecord>>) -> Vec<RequestRecord> {
@@ -130,7 +142,7 @@ pub fn start(
             }
         };
         let arguments = arguments(testbed, server, load, &records, part);
-        let log = Log::Progress(records.with_extension("txt"));
+        let log = Log::Progress(summary_file(&records));
         let process = Process::start(testbed, place, testbed.program(), &arguments, &log)?;
         Ok((process, records))
     };

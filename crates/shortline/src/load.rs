@@ -15,7 +15,7 @@ use http::HeaderValue;
 use shortline_load::generator::{
     self, LoadError, LoadOptions, LoadReport, Part, Protocol, SourceAddress, Target, Trust, Work,
 };
-use shortline_load::record::write_records_to;
+use shortline_load::record::write_records_as;
 use shortline_load::summary::{KnownLink, Summary};
 use shortline_load::workload::SiteName;
 use shortline_sched::units::{Rate, Span};
@@ -37,7 +37,7 @@ pub struct Args {
     /// Write a line per request: at,path,size,received,ok,tries,lag,connect,first_byte,
     /// response_time,error; with --source also source, with --users user and request. Times are in
     /// seconds from the intended start. With - the lines go to standard output and the summary to
-    /// standard error
+    /// standard error. If the name ends in .zst, the lines are packed with zstd
     #[arg(long, value_name = "FILE.csv")]
     out: Option<PathBuf>,
 
@@ -140,7 +140,7 @@ pub fn run(args: Args) -> Result<(), CommandError> {
         .map_err(from_load_error)?;
     if let Some(file) = &args.out {
         write("--out", file, |mut out| {
-            write_records_to(&mut out, &report.records)
+            write_records_as(file, &mut out, &report.records)
         })?;
     }
     print_summary(&report, args.source.uplink, args.out.as_deref())

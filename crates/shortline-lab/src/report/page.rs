@@ -320,7 +320,7 @@ fn footnotes(machine: &[String]) -> Markup {
                 "work left, for the very same arrivals and bytes on the wire; fluid PS shares the link evenly. "
                 "A request that failed counts with the time until it did. Starvation stretch is a request’s "
                 "response time over that of the same request under FAIR, which nginx stands for. "
-                "All figures: " code { "report/figures.csv" } "; every request: " code { "*/seed-*/*.csv" } "."
+                "All figures: " code { "report/figures.csv" } "; every request: " code { "*/seed-*/*.csv.zst" } "."
             }
             @if !machine.is_empty() {
                 ul { @for line in machine { li { (line) } } }

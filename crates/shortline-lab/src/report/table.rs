@@ -188,7 +188,7 @@ fn notes(point: &Point, seed: &SeedFigures) -> String {
             .map_or("-".into(), time);
         writeln!(
             notes,
-            "{} failed: {}; mean of the others {finished}; in {}/seed-{}/{}.csv, first:",
+            "{} failed: {}; mean of the others {finished}; in {}/seed-{}/{}.csv.zst, first:",
             run.server,
             kinds.join(", "),
             point.label,

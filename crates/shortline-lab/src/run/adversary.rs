@@ -29,6 +29,7 @@ use crate::study::adversary::Surface;
 use crate::study::adversary::attacks::{ATTACKS, Attack};
 use crate::study::adversary::results::{LOAD, Measured, RESULTS, Results, USERS};
 use crate::study::design::Experiment;
+use crate::study::kept::records_file;
 use crate::study::plan::{read_json, write_json};
 use crate::study::point::{Arrivals, Point, Setup as PointSetup};
 use shortline_testbed::attacker::{AttackConfig, AttackReport, Way};
@@ -235,7 +236,7 @@ impl Case<'_> {
             .join(format!("seed-{}", self.seed));
         fs::create_dir_all(&folder).map_err(LabError::file(&folder))?;
         let trace = self.write_trace(site)?;
-        let records = folder.join(format!("{}.csv", self.server));
+        let records = records_file(&folder, &self.server.to_string());
 
         let attacker = match self.attack.on_the_wire {
             None => None,

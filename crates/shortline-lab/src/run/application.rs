@@ -30,6 +30,7 @@ use super::study::{Choices, Data, Findings, Job, Study};
 use crate::LabError;
 use crate::study::application::{Design, Door};
 use crate::study::design::Experiment;
+use crate::study::kept::packed;
 use crate::study::plan::{read_json, write_json};
 use crate::study::stats::mean;
 
@@ -187,7 +188,7 @@ fn keep_records(
 ) -> Result<(), LabError> {
     let folder = testbed.out().join("records");
     fs::create_dir_all(&folder).map_err(LabError::file(&folder))?;
-    let path = folder.join(format!("{door}-{seed}.csv"));
+    let path = packed(folder.join(format!("{door}-{seed}.csv")));
     shortline_load::record::write_records(&path, records)
         .map_err(|error| LabError::failed("keeping the records", &error))
 }

@@ -4,7 +4,7 @@
 //! The results' folder keeps `plan.json`, and for each point and seed a folder with `load.json`, `trace.csv`
 //! (in an open loop) and, for each server,
 //!
-//! - `SERVER.csv`: the generator's records;
+//! - `SERVER.csv.zst`: the generator's records;
 //! - `SERVER.txt`: the generator's summary;
 //! - `SERVER.samples.csv`: the samples of the [`instruments`](shortline_testbed::instruments);
 //! - `SERVER.json`, written when the run has ended: what the uplink carried, at the end and over time, and
@@ -33,7 +33,7 @@ use self::neighbour::Beside;
 use self::site::{Site, Sites};
 use super::made_with;
 use crate::LabError;
-use crate::study::kept::{Carried, samples_file, seed_folder, whole_file};
+use crate::study::kept::{Carried, records_file, samples_file, seed_folder, whole_file};
 use crate::study::offered::Offered;
 use crate::study::plan::{Plan, write_json};
 use crate::study::point::{Arrivals, Point, Through};
@@ -165,7 +165,7 @@ impl Run<'_> {
             let (client, files) = (meter.client_place(), &self.site.files);
             warm_up::run(self.testbed, &client, &server_setup, self.point, files)?;
         }
-        let records = self.folder.join(format!("{server}.csv"));
+        let records = records_file(self.folder, &server.to_string());
         let trace = self.trace();
         let load = LoadSetup {
             work: self.work(&trace),

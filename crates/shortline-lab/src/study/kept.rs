@@ -8,9 +8,11 @@
 //! [`NoBound`] says where there is none.
 
 use std::fs;
+use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use shortline_load::input;
 use shortline_load::record::{RequestRecord, read_records};
 use shortline_load::trace::{Request, TraceOptions, read_trace};
 use shortline_sched::Policy;
@@ -90,6 +92,23 @@ pub fn whole_file(folder: &Path, server: &str) -> PathBuf {
     folder.join(format!("{server}.json"))
 }
 
+/// The file with the records of a server's run.
+pub fn records_file(folder: &Path, server: &str) -> PathBuf {
+    packed(folder.join(format!("{server}.csv")))
+}
+
+/// The file of records that are packed with zstd, or those themselves where an older lab has kept them.
+pub fn packed(plain: PathBuf) -> PathBuf {
+    let mut packed = plain.clone().into_os_string();
+    packed.push(".zst");
+    let packed = PathBuf::from(packed);
+    if plain.exists() && !packed.exists() {
+        plain
+    } else {
+        packed
+    }
+}
+
 /// The file with the samples of a server's run.
 pub fn samples_file(folder: &Path, server: &str) -> PathBuf {
     folder.join(format!("{server}.samples.csv"))
@@ -97,7 +116,7 @@ pub fn samples_file(folder: &Path, server: &str) -> PathBuf {
 
 /// The file with the records of the requests to the neighbour.
 pub fn neighbour_file(folder: &Path, server: &str) -> PathBuf {
-    folder.join(format!("{server}.neighbour.csv"))
+    packed(folder.join(format!("{server}.neighbour.csv")))
 }
 
 /// The number of the plan's runs that are whole in `out`.
@@ -120,11 +139,11 @@ pub fn carried(out: &Path, plan: &Plan) -> Result<Vec<Carried>, KeptError> {
 /// If a file of records cannot be read.
 pub fn digest(out: &Path, plan: &Plan) -> Result<String, KeptError> {
     let files = whole_files(out, plan);
-    let records = files.iter().map(|file| file.with_extension("csv"));
+    let records = files.iter().map(|file| packed(file.with_extension("csv")));
     digest_of(records.collect())
 }
 
-/// The SHA-256 of files of records, one after the other in the order of their paths. It tells whether
+/// The SHA-256 of files of records, unpacked and one after the other in the order of their paths. It tells whether
 /// records that are kept elsewhere are those that a page was made from.
 ///
 /// # Errors
@@ -133,7 +152,7 @@ pub fn digest_of(mut files: Vec<PathBuf>) -> Result<String, KeptError> {
     files.sort();
     let mut context = ring::digest::Context::new(&ring::digest::SHA256);
     for file in &files {
-        context.update(&fs::read(file).map_err(KeptError::file(file))?);
+        context.update(&unpacked(file).map_err(KeptError::file(file))?);
     }
     let digest = context.finish();
     Ok(digest
@@ -141,6 +160,13 @@ pub fn digest_of(mut files: Vec<PathBuf>) -> Result<String, KeptError> {
         .iter()
         .map(|byte| format!("{byte:02x}"))
         .collect())
+}
+
+fn unpacked(file: &Path) -> io::Result<Vec<u8>> {
+    let mut content = Vec::new();
+    let file = BufReader::new(fs::File::open(file)?);
+    input::unpacked(file)?.read_to_end(&mut content)?;
+    Ok(content)
 }
 
 /// The files of the plan's whole runs in `out`.
@@ -170,7 +196,7 @@ impl<'a> Kept<'a> {
             .filter(|server| whole_file(&folder, server).exists());
         let run = |server: &String| {
             let records =
-                read_records(&folder.join(format!("{server}.csv"))).map_err(KeptError::refused)?;
+                read_records(&records_file(&folder, server)).map_err(KeptError::refused)?;
             let carried: Carried = read_json(&whole_file(&folder, server))?;
             let seen = carried
                 .sampling
@@ -342,7 +368,41 @@ fn bytes_until(samples: &[(f64, u64)], at_s: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+    use shortline_load::record::write_records;
+
     use super::*;
+
+    #[test]
+    fn records_are_packed_but_for_those_of_an_older_lab_and_their_digest_is_the_same() {
+        let records: Vec<RequestRecord> = (0..500)
+            .map(|at| RequestRecord::finished(f64::from(at), "/file", 1000, 0.25))
+            .collect();
+        let kept = |name: &str, is_older: bool| {
+            let folder = tempfile::tempdir().unwrap();
+            let plain = folder.path().join(name);
+            if is_older {
+                write_records(&plain, &records).unwrap();
+            }
+            let file = packed(plain);
+            write_records(&file, &records).unwrap();
+            assert_eq!(read_records(&file).unwrap(), records);
+            let bytes = fs::metadata(&file).unwrap().len();
+            (
+                file.extension().unwrap().to_owned(),
+                bytes,
+                digest_of(vec![file]).unwrap(),
+            )
+        };
+        let (newer, newer_bytes, newer_digest) = kept("srpt.csv", false);
+        let (older, older_bytes, older_digest) = kept("srpt.csv", true);
+        assert_eq!((&*newer, &*older), ("zst".as_ref(), "csv".as_ref()));
+        assert!(
+            newer_bytes * 2 < older_bytes,
+            "{newer_bytes} of {older_bytes}"
+        );
+        assert_eq!(newer_digest, older_digest);
+    }
 
     #[test]
     fn bytes_between_samples_lie_on_a_straight_line() {

@@ -8,6 +8,7 @@ use std::str::FromStr;
 use thiserror::Error;
 
 use super::{RequestRecord, Turn};
+use crate::input;
 use crate::trace::csv_field;
 
 const HEADER: &str = "at,path,size,received,ok,tries,lag,connect,first_byte,response_time,error";
@@ -16,6 +17,10 @@ const SOURCE: &str = ",source";
 /// The additional columns of closed loops, after that.
 const TURN: &str = ",user,request";
 const FIELDS_AFTER_PATH: usize = 9;
+/// How the name of a packed file ends.
+const PACKED: &str = "zst";
+/// zstd's own default.
+const PACKED_LEVEL: i32 = 3;
 /// The longest line read, in bytes. The longest path of a trace is far below it.
 const LINE_BYTES_MAX: u64 = 1 << 20;
 
@@ -51,14 +56,14 @@ pub enum RecordProblem {
     },
 }
 
-/// Writes records as CSV with the header.
+/// Writes records as CSV with the header, packed if the file's name says so.
 ///
 /// # Errors
 /// [`RecordError`] with the file's name.
 pub fn write_records(path: &Path, records: &[RequestRecord]) -> Result<(), RecordError> {
     let write = || {
         let mut out = BufWriter::new(File::create(path)?);
-        write_records_to(&mut out, records)?;
+        write_records_as(path, &mut out, records)?;
         out.flush()
     };
     write().map_err(|error| RecordError {
@@ -67,21 +72,39 @@ pub fn write_records(path: &Path, records: &[RequestRecord]) -> Result<(), Recor
     })
 }
 
-/// Reads what [`write_records`] wrote.
+/// Reads what [`write_records`] wrote, packed or not.
 ///
 /// # Errors
 /// [`RecordError`] with file, line, column, value and what would be right.
 pub fn read_records(path: &Path) -> Result<Vec<RequestRecord>, RecordError> {
     File::open(path)
         .map_err(RecordProblem::from)
-        .and_then(|file| read_records_from(BufReader::new(file)))
+        .and_then(|file| read_records_from(input::unpacked(BufReader::new(file))?))
         .map_err(|problem| RecordError {
             file: path.to_owned(),
             problem,
         })
 }
 
-/// Writes records to any stream, as [`write_records`] does to a file. There is a source column if a
+/// Writes records to any stream, as [`write_records`] does to a file of this name: packed with zstd (RFC 8878) if that ends in `.zst`.
+///
+/// # Errors
+/// The stream's error.
+pub fn write_records_as(
+    name: &Path,
+    out: &mut impl Write,
+    records: &[RequestRecord],
+) -> io::Result<()> {
+    if name.extension().is_none_or(|extension| extension != PACKED) {
+        return write_records_to(out, records);
+    }
+    let packer = zstd::stream::write::Encoder::new(out, PACKED_LEVEL)?;
+    let mut packer = BufWriter::new(packer);
+    write_records_to(&mut packer, records)?;
+    packer.into_inner()?.finish().map(drop)
+}
+
+/// Writes records to any stream. There is a source column if a
 /// record has a source, and those of a user's request if a record has them.
 ///
 /// # Errors
@@ -355,6 +378,27 @@ mod tests {
         assert_eq!(
             read_records_from(wrong.as_bytes()).unwrap_err().to_string(),
             "line 2: source `here`: want an IP address"
+        );
+    }
+
+    #[test]
+    fn the_name_says_whether_a_file_is_packed_and_its_content_when_it_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let (plain, packed) = (folder.path().join("a.csv"), folder.path().join("a.csv.zst"));
+        let records = vec![record(); 200];
+        write_records(&plain, &records).unwrap();
+        write_records(&packed, &records).unwrap();
+        let unpacked = zstd::stream::decode_all(File::open(&packed).unwrap()).unwrap();
+        assert_eq!(unpacked, std::fs::read(&plain).unwrap());
+        std::fs::rename(&packed, &plain).unwrap();
+        assert_eq!(read_records(&plain).unwrap(), records);
+        // Its end is missing.
+        let whole = std::fs::read(&plain).unwrap();
+        std::fs::write(&plain, &whole[..whole.len() / 2]).unwrap();
+        let told = read_records(&plain).unwrap_err().to_string();
+        assert!(
+            told.ends_with("zstd is cut short: want all of it"),
+            "{told}"
         );
     }
 

@@ -12,13 +12,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::input;
 use super::json_line;
 use super::lines::Lines;
 use super::log::LINE_BYTES_BESIDE_PATH;
 use super::log_line::{self, Entry, parse_line};
 use super::world_cup;
 use super::{PassedOver, TraceError, TraceOptions, TraceProblem};
+use crate::input;
 
 /// A response with a whole file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use shortline_load::trace::name_of;
+use shortline_load::input::name_of;
 use shortline_load::workload::{Schedule, Workload};
 use shortline_scenario::{
     self as scenario, JOBS_USUAL, Random, Requests, TraceFile, Traffic, trace_options,

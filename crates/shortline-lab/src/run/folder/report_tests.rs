@@ -3,14 +3,14 @@
 
 use std::path::Path;
 
-use shortline_load::record::{Failure, RequestRecord, write_records};
+use shortline_load::record::{Failure, RequestRecord, read_records, write_records};
 use shortline_load::trace::{Request, write_csv};
 use tempfile::TempDir;
 
 use crate::LabError;
 use crate::run::pass::report;
 use crate::study::KeptError;
-use crate::study::kept::{Carried, samples_file, seed_folder, whole_file};
+use crate::study::kept::{Carried, records_file, samples_file, seed_folder, whole_file};
 use crate::study::plan::{Plan, read_json, write_json};
 use crate::study::point::{Arrivals, Point};
 use shortline_testbed::bed::Counters;
@@ -69,7 +69,7 @@ fn keep_run(folder: &Path, server: &str, pace: f64) {
     };
     let mut records: Vec<RequestRecord> = requests.iter().map(record).collect();
     records[7].failure = Some(Failure::Reset);
-    write_records(&folder.join(format!("{server}.csv")), &records).unwrap();
+    write_records(&records_file(folder, server), &records).unwrap();
     let carried = Carried {
         version: "a <version> & more".into(),
         kernel: "6.18".into(),
@@ -188,9 +188,12 @@ fn the_result_is_in_the_first_line_of_text_and_page() {
     assert!(main.starts_with(&headline), "{}", &main[..200]);
 
     // A void run says so there, too.
-    let records = seed_folder(folder.path(), &point, 1).join("srpt.csv");
-    let late = std::fs::read_to_string(&records).unwrap();
-    std::fs::write(&records, with_lag(&late)).unwrap();
+    let file = records_file(&seed_folder(folder.path(), &point, 1), "srpt");
+    let mut records = read_records(&file).unwrap();
+    for record in &mut records {
+        record.lag_s = 1.0;
+    }
+    write_records(&file, &records).unwrap();
     let text = report(folder.path()).unwrap();
     let first = text.lines().next().unwrap();
     assert!(first.contains("VOID"), "{first}");
@@ -198,19 +201,6 @@ fn the_result_is_in_the_first_line_of_text_and_page() {
     let open =
         "not measured: mean response time of all requests, times shorter, srpt against nginx";
     assert!(text.contains(open), "{text}");
-}
-
-/// The records, with every request started a second late.
-fn with_lag(records: &str) -> String {
-    let mut lines = records.lines();
-    let head = lines.next().unwrap();
-    let lag = head.split(',').position(|name| name == "lag").unwrap();
-    let late = lines.map(|line| {
-        let mut cells: Vec<&str> = line.split(',').collect();
-        cells[lag] = "1.000000";
-        cells.join(",") + "\n"
-    });
-    format!("{head}\n{}", late.collect::<String>())
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! The neighbour: another server that sends through the same narrow link, with a generator of its own. It
-//! runs beside the measured server, and its records are kept as `SERVER.neighbour.csv`.
+//! runs beside the measured server, and its records are kept as `SERVER.neighbour.csv.zst`.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use shortline_bookstore::{Kind, Locking, Statements};
 
 use super::{Door, Load, ShopNameError};
+use crate::study::kept::packed;
 
 /// The file with all runs.
 pub const RESULTS: &str = "bookstore.json";
@@ -150,7 +151,7 @@ impl Run {
             ..
         } = self;
         let name = format!("{database}-{door}-{load}-{seed}.csv");
-        folder.join("records").join(name)
+        packed(folder.join("records").join(name))
     }
 }
 

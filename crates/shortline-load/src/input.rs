@@ -1,4 +1,4 @@
-//! The bytes of a trace: a file's or standard input's, unpacked if its magic bytes say that it
+//! What a trace or records are read from: a file or standard input, unpacked if its magic bytes say that it
 //! is gzip (RFC 1952) or zstd (RFC 8878). Nothing but these four is read ahead and nothing seeks, so
 //! a pipe will do. Memory is bounded by the packer's window, however much is unpacked: 32 KiB, or
 //! what zstd takes by default, 128 MiB.
@@ -20,7 +20,7 @@ const UNPACKED_BYTES: usize = 64 * 1024;
 const STANDARD_INPUT: &str = "-";
 
 /// Opens a file, or standard input for `-`.
-pub(super) fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
+pub(crate) fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
     Ok(if is_standard_input(path) {
         Box::new(BufReader::new(io::stdin()))
     } else {
@@ -37,12 +37,15 @@ pub fn name_of(path: &Path) -> &Path {
     }
 }
 
-pub(super) fn is_standard_input(path: &Path) -> bool {
+pub(crate) fn is_standard_input(path: &Path) -> bool {
     path == Path::new(STANDARD_INPUT)
 }
 
 /// The stream itself, or what is packed in it.
-pub(super) fn unpacked<'a>(mut input: impl BufRead + 'a) -> io::Result<Box<dyn BufRead + 'a>> {
+///
+/// # Errors
+/// Its beginning cannot be read or unpacked.
+pub fn unpacked<'a>(mut input: impl BufRead + 'a) -> io::Result<Box<dyn BufRead + 'a>> {
     let mut head = Vec::new();
     input
         .by_ref()

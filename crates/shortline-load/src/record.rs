@@ -19,8 +19,8 @@ use serde::Serialize;
 use thiserror::Error;
 
 pub use csv::{
-    RecordError, RecordProblem, read_records, read_records_from, write_records, write_records_as,
-    write_records_to,
+    PACKED, RecordError, RecordProblem, read_records, read_records_from, write_records,
+    write_records_as, write_records_to,
 };
 
 /// One request and what became of it.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use shortline_load::RequestRecord;
-use shortline_load::record::{read_records, write_records};
+use shortline_load::record::{PACKED, read_records, write_records};
 use shortline_load::summary::VOID_EXIT_CODE;
 
 use crate::TestbedError;
@@ -82,14 +82,10 @@ impl Generator {
 
 /// The file with the summary of these records.
 fn summary_file(records: &Path) -> PathBuf {
-    // Without what says that they are packed.
-    let plain = records.extension().is_some_and(|last| last == "zst");
-    let plain = if plain {
-        records.with_extension("")
-    } else {
-        records.to_owned()
-    };
-    plain.with_extension("txt")
+    match records.extension() {
+        Some(last) if last == PACKED => records.with_extension("").with_extension("txt"),
+        _ => records.with_extension("txt"),
+    }
 }
 
 /// The records of all parts in the order that one process would have left: by intended start, and

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use shortline_load::input;
-use shortline_load::record::{RequestRecord, read_records};
+use shortline_load::record::{PACKED, RequestRecord, read_records};
 use shortline_load::trace::{Request, TraceOptions, read_trace};
 use shortline_sched::Policy;
 use shortline_sim::wire::WireModel;
@@ -99,9 +99,7 @@ pub fn records_file(folder: &Path, server: &str) -> PathBuf {
 
 /// The file of records that are packed with zstd, or those themselves where an older lab has kept them.
 pub fn packed(plain: PathBuf) -> PathBuf {
-    let mut packed = plain.clone().into_os_string();
-    packed.push(".zst");
-    let packed = PathBuf::from(packed);
+    let packed = plain.with_extension(format!("csv.{PACKED}"));
     if plain.exists() && !packed.exists() {
         plain
     } else {

@@ -17,8 +17,8 @@ const SOURCE: &str = ",source";
 /// The additional columns of closed loops, after that.
 const TURN: &str = ",user,request";
 const FIELDS_AFTER_PATH: usize = 9;
-/// How the name of a packed file ends.
-const PACKED: &str = "zst";
+/// The extension of a file of packed records.
+pub const PACKED: &str = "zst";
 /// zstd's own default.
 const PACKED_LEVEL: i32 = 3;
 /// The longest line read, in bytes. The longest path of a trace is far below it.

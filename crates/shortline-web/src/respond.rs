@@ -72,6 +72,8 @@ struct Undecided {
     version: Version,
     method: Method,
     closes: bool,
+    /// If no backend reads its body, the connection closes behind it: hyper looks once what of it has come, and that is not all.
+    has_long_body: bool,
     /// Clients are told that HTTP/3 is there.
     announces: bool,
     account: Account,
@@ -116,6 +118,7 @@ pub fn respond(
         method: head.method.clone(),
         closes: asks_to_close(head.version, &head.headers)
             || head.version == Version::HTTP_11 && connection.server.is_retiring(),
+        has_long_body: body.holds_up(connection.settings.limits.header_bytes_max as u64),
         announces: place.is_open_to_all(connection),
         account,
     };
@@ -213,10 +216,12 @@ impl Undecided {
             version,
             method,
             closes,
+            has_long_body,
             announces,
             mut account,
         } = self;
-        if closes && decided.tunnel.is_none() {
+        let leaves_body = has_long_body && decided.at_backend.is_none();
+        if (closes || leaves_body) && decided.tunnel.is_none() {
             // hyper would add it later. The first quantum had no room for these 19 bytes, so they
             // made a segment of their own: 80 bytes more per response on the link.
             let close = HeaderValue::from_static("close");

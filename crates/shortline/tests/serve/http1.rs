@@ -188,6 +188,28 @@ fn a_connection_serves_many_requests_and_pipelines_them() {
 }
 
 #[test]
+fn an_answer_before_a_long_body_was_read_says_that_the_connection_closes() {
+    let site = Site::new();
+    let server = Server::start(&site, &[]);
+    let told = |method: &str, length: usize| {
+        let mut stream = connect(server.address());
+        let head =
+            format!("{method} /hello.txt HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n");
+        let request = [head.as_bytes(), &pattern(length.min(1000))].concat();
+        stream.write_all(&request).unwrap();
+        let response = read_one(&mut stream);
+        let connection = response.field("connection").map(str::to_owned);
+        (response.status, connection)
+    };
+    let closes = Some("close".to_owned());
+    assert_eq!(told("GET", 1_000_000), (200, closes.clone()));
+    assert_eq!(told("POST", 1_000_000), (405, closes));
+    // It has come with its head.
+    assert_eq!(told("GET", 1000), (200, None));
+    assert_eq!(told("GET", 0), (200, None));
+}
+
+#[test]
 fn http_1_0_closes_after_the_response() {
     let site = Site::new();
     let server = Server::start(&site, &[]);

@@ -25,7 +25,7 @@ const GATHERED_BYTES_MAX: usize = 2048;
 /// Both halves of a socket that does not block.
 pub(super) fn halves(socket: OwnedFd) -> Halves {
     let socket = Arc::new(Socket {
-        socket: Arc::new(socket),
+        descriptor: Arc::new(socket),
         poller: OnceLock::new(),
     });
     Halves {
@@ -42,7 +42,7 @@ pub(super) fn halves(socket: OwnedFd) -> Halves {
 
 /// What the halves share. Only the task that serves the connection waits for it.
 struct Socket {
-    socket: Arc<OwnedFd>,
+    descriptor: Arc<OwnedFd>,
     poller: OnceLock<AsyncFd<Arc<OwnedFd>>>,
 }
 
@@ -52,7 +52,7 @@ impl Socket {
         if let Some(polled) = self.poller.get() {
             return Ok(polled);
         }
-        let polled = sys::on_poller(Arc::clone(&self.socket))?;
+        let polled = sys::on_poller(Arc::clone(&self.descriptor))?;
         Ok(self.poller.get_or_init(|| polled))
     }
 
@@ -64,7 +64,7 @@ impl Socket {
         if let Some(polled) = self.poller.get() {
             return polled.try_io(Interest::WRITABLE, |socket| send(socket.as_fd()));
         }
-        let sent = send(self.socket.as_fd());
+        let sent = send(self.descriptor.as_fd());
         if sent.as_ref().is_err_and(would_block) {
             self.polled()?;
         }
@@ -96,7 +96,7 @@ impl AsyncRead for TcpReceiveHalf {
     ) -> Poll<io::Result<()>> {
         match self.turn {
             Turn::First => {
-                let received = sys::receive(&self.socket.socket, buffer);
+                let received = sys::receive(&self.socket.descriptor, buffer);
                 if !received.as_ref().is_err_and(would_block) {
                     self.turn = Turn::Second;
                     return Poll::Ready(received.map(drop));
@@ -143,7 +143,7 @@ struct TcpSendHalf {
 
 impl TcpSendHalf {
     fn socket(&self) -> BorrowedFd<'_> {
-        self.socket.socket.as_fd()
+        self.socket.descriptor.as_fd()
     }
 }
 

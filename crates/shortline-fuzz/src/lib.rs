@@ -5,7 +5,7 @@
 //! `fuzz/fuzz_targets` (`scripts/fuzz`), and by `tests/corpus.rs`, which replays the kept corpus
 //! `fuzz/corpus` on every test run.
 //!
-//! HTTP/1.1, HTTP/2, TLS and PEM are parsed by hyper, h2 and rustls, which have their own fuzzing.
+//! HTTP/1.1, backends' HTTP/2, TLS and PEM are parsed by hyper, h2 and rustls, which have their own fuzzing.
 //! What we parse in addition is here. What the kernel says (netlink, `/proc`) is not outside input.
 
 #![forbid(unsafe_code)]
@@ -20,6 +20,7 @@ mod exchanges;
 mod fastcgi;
 mod forwarded;
 mod guards;
+mod http2;
 mod kept;
 mod log_lines;
 mod mysql;
@@ -32,7 +33,6 @@ mod requests;
 mod simulations;
 mod statements;
 mod traces;
-mod trailers;
 mod words;
 
 /// An entry: a parser and its promises.
@@ -53,6 +53,7 @@ pub const TARGETS: &[(&str, Entry)] = &[
     ("encoding", requests::encoding),
     ("fastcgi", fastcgi::records),
     ("forwarded", forwarded::field),
+    ("http2", http2::client),
     ("kept_head", kept::head),
     ("kept", exchanges::exchange),
     ("log_format", log_lines::format),
@@ -74,7 +75,6 @@ pub const TARGETS: &[(&str, Entry)] = &[
     ("target", requests::target),
     ("trace", traces::trace),
     ("trace_parent", log_lines::trace_parent),
-    ("trailers", trailers::frames),
     ("units", words::units),
     ("users", guards::users),
     ("workload", words::workload),

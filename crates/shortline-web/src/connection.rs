@@ -109,10 +109,7 @@ async fn begin_tls(
     connection.watch.transport().handshake_done(client);
     connection.watch.waits_for_request();
     match stream.get_ref().1.alpn_protocol() {
-        Some(b"h2") => {
-            let h2 = http2::begin(&connection, stream).await?;
-            Some(Box::pin(http2::serve(connection, h2)))
-        }
+        Some(b"h2") => Some(Box::pin(http2::serve(connection, stream))),
         None | Some(b"http/1.1") => Some(Box::pin(serve_http1(connection, stream, Bytes::new()))),
         // The handshake has said all.
         Some(_) => {
@@ -179,8 +176,7 @@ pub async fn turn(connection: &Connection, client: Client, certificate: Option<W
 async fn begin_plain(connection: Arc<Connection>, mut socket: ClientSocket) -> Option<Protocol> {
     let (first, http2) = first_bytes(&connection.watch, &mut socket, is_preface).await?;
     Some(if http2 {
-        let h2 = http2::begin(&connection, Rewound::new(first, socket)).await?;
-        Box::pin(http2::serve(connection, h2))
+        Box::pin(http2::serve(connection, Rewound::new(first, socket)))
     } else {
         Box::pin(serve_http1(connection, socket, first))
     })

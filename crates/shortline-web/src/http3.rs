@@ -38,7 +38,7 @@ use http::{HeaderMap, Response, StatusCode};
 use http_body::Frame;
 
 use crate::context::Connection;
-use crate::http2::multiplexed_head;
+use crate::http2::date;
 use crate::outgoing::Outgoing;
 use crate::place;
 use crate::proxy::{ContinueWanted, Received};
@@ -395,6 +395,19 @@ fn is_well_formed(headers: &HeaderMap) -> bool {
     let mut codings = headers.get_all(header::TE).iter();
     let of_connections = NOT_IN_HTTP_3.iter().any(|name| headers.contains_key(name));
     !of_connections && codings.all(|value| value.as_bytes().eq_ignore_ascii_case(b"trailers"))
+}
+
+/// A response's head as HTTP/3 has it: without what is of a connection, and with the date.
+fn multiplexed_head(status: StatusCode, headers: HeaderMap) -> Response<()> {
+    let mut response = Response::new(());
+    *response.status_mut() = status;
+    *response.headers_mut() = headers;
+    response.headers_mut().remove(header::CONNECTION);
+    response
+        .headers_mut()
+        .entry(header::DATE)
+        .or_insert_with(date);
+    response
 }
 
 #[cfg(test)]

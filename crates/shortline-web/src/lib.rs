@@ -19,7 +19,6 @@ mod connection;
 mod context;
 mod disk;
 pub mod files;
-mod gathered;
 mod http1;
 mod http2;
 #[cfg(feature = "http3")]
@@ -48,7 +47,6 @@ mod session;
 pub mod sites;
 mod socket;
 pub mod trace_context;
-pub mod trailers;
 mod unwanted;
 mod watch;
 mod write_through;

@@ -4,13 +4,14 @@
 //! That is so in HTTP/2 (RFC 9113 8.1.1) and for chunks in HTTP/1.1. At most [`BODY_BYTES_MAX`] are
 //! read, and for no longer than a request's head may take.
 
+use std::future::poll_fn;
 use std::time::Duration;
 
-use h2::RecvStream;
 use http::header::EXPECT;
 use http::request::Parts;
 use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
+use shortline_http2::Body as Http2;
 
 /// The most bytes of a body that are read and dropped. A longer body is answered without reading
 /// the rest.
@@ -55,23 +56,20 @@ pub async fn pass_over_chunks(body: &mut Incoming, time_max: Duration) -> Result
 ///
 /// # Errors
 /// [`Unsound`]
-pub async fn pass_over_stream(body: &mut RecvStream, time_max: Duration) -> Result<(), Unsound> {
+pub async fn pass_over_stream(body: &mut Http2, time_max: Duration) -> Result<(), Unsound> {
     let passed = async {
         let mut left_bytes = BODY_BYTES_MAX;
-        while let Some(data) = body.data().await {
-            let bytes = data?.len();
+        while let Some(frame) = poll_fn(|context| body.poll_frame(context)).await {
+            let frame = frame.map_err(|_| Unsound::Malformed)?;
+            let bytes = frame.data_ref().map_or(0, bytes::Bytes::len);
             if bytes > left_bytes {
                 // The client is told to stop when the stream ends.
                 return Ok(());
             }
             left_bytes -= bytes;
-            body.flow_control().release_capacity(bytes)?;
         }
-        body.trailers().await?;
-        Ok::<_, h2::Error>(())
+        Ok(())
     };
     let passed = tokio::time::timeout(time_max, passed).await;
-    passed.map_or(Err(Unsound::Late), |passed| {
-        passed.map_err(|_| Unsound::Malformed)
-    })
+    passed.unwrap_or(Err(Unsound::Late))
 }

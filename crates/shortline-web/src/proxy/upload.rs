@@ -16,10 +16,9 @@ use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use h2::RecvStream;
 use http::header;
 use http::request::Parts;
 use http_body::{Body, Frame, SizeHint};
@@ -32,7 +31,6 @@ use super::error::{ProxyError, UploadError};
 use super::head::drop_certificate;
 use super::mirror::Copying;
 use super::options::UpstreamOptions;
-use crate::trailers::Condemned;
 use progress::Phase;
 pub use progress::{Upload, Wait};
 pub use timer::Timer;
@@ -92,12 +90,11 @@ pub struct Whole {
 
 /// A request's body in HTTP/2.
 pub struct Http2Body {
-    /// Its data and trailers.
-    pub stream: RecvStream,
+    /// Its data and trailers. What is taken of them is given back to the client's window, so that it sends as fast as the
+    /// backend takes it.
+    pub stream: shortline_http2::Body,
     /// Signals that the client should go on.
     pub continue_wanted: ContinueWanted,
-    /// Knows whether the body's trailers are malformed.
-    pub condemned: Arc<Condemned>,
 }
 
 /// The most bytes that a request's body may have, besides what its route says. It is among the head's extensions.
@@ -289,7 +286,9 @@ impl RequestBody {
                 if !std::mem::replace(&mut self.said_continue, true) {
                     body.continue_wanted.0.notify_one();
                 }
-                poll_stream(body, context)
+                body.stream
+                    .poll_frame(context)
+                    .map_err(|error| UploadError::Client(error.to_string()))
             }
             Some(Received::Streamed(body, continue_wanted)) => {
                 if !std::mem::replace(&mut self.said_continue, true) {
@@ -350,29 +349,6 @@ impl RequestBody {
             self.held.waits(Side::Upload, waits);
         }
     }
-}
-
-/// HTTP/2: returns window as bytes are taken, so that the client sends as fast as the backend
-/// takes.
-fn poll_stream(
-    body: &mut Http2Body,
-    context: &mut Context<'_>,
-) -> Poll<Option<Result<Frame<Bytes>, UploadError>>> {
-    let broken = |error: h2::Error| UploadError::Client(error.to_string());
-    let stream = &mut body.stream;
-    if let Some(data) = ready!(stream.poll_data(context)) {
-        let given_back = data.and_then(|data| {
-            stream.flow_control().release_capacity(data.len())?;
-            Ok(Frame::data(data))
-        });
-        return Poll::Ready(Some(given_back.map_err(broken)));
-    }
-    let trailers = ready!(stream.poll_trailers(context)).map_err(broken)?;
-    if body.condemned.has(stream.stream_id().as_u32()) {
-        let why = "a pseudo-header field in the trailers".to_owned();
-        return Poll::Ready(Some(Err(UploadError::Client(why))));
-    }
-    Poll::Ready(trailers.map(Frame::trailers).map(Ok))
 }
 
 impl Body for RequestBody {

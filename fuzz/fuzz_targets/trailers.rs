@@ -1,4 +1,0 @@
-//! See the entry `trailers` in crates/shortline-fuzz.
-#![no_main]
-
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| shortline_fuzz::run("trailers", bytes));

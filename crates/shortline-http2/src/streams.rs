@@ -14,9 +14,13 @@ use crate::error::Reason;
 pub const WINDOW_BYTES: u32 = 65_535;
 /// As many bytes are given back at once.
 pub const GIVE_BACK_BYTES: u32 = WINDOW_BYTES / 2;
-/// How many streams that are over are remembered. What comes for others is answered as if it were
-/// the first mistake.
-const REMEMBERED_MAX: usize = 128;
+/// How many streams that were reset are remembered: what was under way to them is no mistake.
+const RESETS_MAX: usize = 128;
+/// How many that have ended are: only to name a client's mistake.
+const ENDED_MAX: usize = 32;
+/// Pieces of a body are put together until they are as long. Otherwise what is kept of a window of single bytes would be
+/// fifty times as large.
+const PIECE_BYTES_MIN: usize = 512;
 
 /// A stream.
 #[derive(Debug)]
@@ -56,6 +60,18 @@ pub struct Incoming {
     pub data: VecDeque<Bytes>,
     pub trailers: Option<HeaderMap>,
     pub waiting: Option<Waker>,
+}
+
+impl Incoming {
+    /// Keeps a piece until it is read.
+    pub fn push(&mut self, piece: &[u8]) {
+        match self.data.back_mut() {
+            Some(last) if last.len() + piece.len() <= PIECE_BYTES_MIN => {
+                *last = [&last[..], piece].concat().into();
+            }
+            _ => self.data.push_back(Bytes::copy_from_slice(piece)),
+        }
+    }
 }
 
 impl Stream {
@@ -129,7 +145,8 @@ pub struct Streams {
     /// Their keys, by their ids, which only grow.
     keys: VecDeque<(u32, usize)>,
     open: usize,
-    past: VecDeque<(u32, Past)>,
+    resets: VecDeque<(u32, Past)>,
+    ended: VecDeque<u32>,
 }
 
 impl Streams {
@@ -193,15 +210,26 @@ impl Streams {
 
     /// Remembers a stream that is over.
     pub fn remember(&mut self, id: u32, past: Past) {
-        if self.past.len() >= REMEMBERED_MAX {
-            self.past.pop_front();
+        match past {
+            Past::Reset | Past::Cancelled => {
+                self.resets.truncate(RESETS_MAX - 1);
+                self.resets.push_front((id, past));
+            }
+            Past::Ended => {
+                self.ended.truncate(ENDED_MAX - 1);
+                self.ended.push_front(id);
+            }
+            Past::Unknown => {}
         }
-        self.past.push_back((id, past));
     }
 
     /// What is known of a stream that is not held.
     pub fn past(&self, id: u32) -> Past {
-        let found = self.past.iter().rev().find(|(past, _)| *past == id);
-        found.map_or(Past::Unknown, |(_, past)| *past)
+        let reset = self.resets.iter().find(|(reset, _)| *reset == id);
+        match reset {
+            Some((_, past)) => *past,
+            None if self.ended.contains(&id) => Past::Ended,
+            None => Past::Unknown,
+        }
     }
 }

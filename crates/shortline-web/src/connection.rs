@@ -32,7 +32,7 @@ use crate::watch::Watch;
 const HANDSHAKE_BYTES: u64 = 3 * 1024;
 /// What an HTTP/2 client with prior knowledge sends first (RFC 9113 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// The most bytes of a stage's future. h2 keeps buffers of 4 KiB and more, and an idle connection
+/// The most bytes of a stage's future. rustls keeps buffers of 4 KiB and more, and an idle connection
 /// has touched only their first page. A buffer that takes the place of a finished stage has all its
 /// pages.
 #[cfg(test)]

@@ -39,7 +39,7 @@ const RESETS_MAX: u32 = 32;
 /// The size of a read: two frames of the longest, or two TLS records.
 const READ_BYTES: usize = 32 * 1024;
 /// The most reads within a poll. Then others have their turn.
-const READS_MAX: u32 = 32;
+const READS_MAX: u32 = 4;
 
 /// Answers requests until the connection closes.
 pub async fn serve<S>(connection: Arc<Connection>, mut stream: S)
@@ -112,7 +112,16 @@ where
                 reads_left -= 1;
                 continue;
             }
-            ready!(poll_write(server, stream, context))?;
+            match poll_write(server, stream, context) {
+                Poll::Ready(written) => written?,
+                Poll::Pending => {
+                    // A client may send all it has before it takes anything.
+                    if reads_left == 0 {
+                        context.waker().wake_by_ref();
+                    }
+                    return Poll::Pending;
+                }
+            }
             if server.has_ended() {
                 return Poll::Ready(Ok(End::Done));
             }

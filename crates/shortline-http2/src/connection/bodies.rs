@@ -1,13 +1,12 @@
 //! The bodies of requests, and the windows that bound them (RFC 9113 5.2, 6.1, 6.9).
 
-use bytes::Bytes;
 use http::header::HeaderMap;
 
 use super::received::{Fault, unpadded};
 use super::{Connection, flow};
 use crate::error::Reason;
 use crate::frame::{self, Head};
-use crate::streams::{GIVE_BACK_BYTES, Past};
+use crate::streams::{GIVE_BACK_BYTES, Past, Stream};
 
 impl Connection {
     pub(super) fn data(&mut self, head: &Head, payload: &[u8]) -> Result<(), Fault> {
@@ -26,43 +25,29 @@ impl Connection {
             };
         };
         let stream = self.streams.get_mut(key);
-        let is_refused = if stream.over.is_some() && !stream.is_cancelled {
+        if stream.over.is_some() && !stream.is_cancelled {
             self.read(all_bytes);
             return Ok(());
-        } else if stream.received_all || stream.is_cancelled {
-            Some(Reason::STREAM_CLOSED)
-        } else if stream.incoming.window < all_bytes {
-            Some(Reason::FLOW_CONTROL_ERROR)
-        } else {
-            let left = stream.incoming.left_bytes;
-            let left = left.map(|left| left.checked_sub(data.len() as u64));
-            match left {
-                Some(None) => Some(Reason::PROTOCOL_ERROR),
-                Some(left) => {
-                    stream.incoming.left_bytes = left;
-                    None
-                }
-                None => None,
-            }
-        };
-        if let Some(reason) = is_refused {
+        }
+        if let Some(reason) = refusal(stream, data.len() as u64, all_bytes) {
             self.read(all_bytes);
             return Err(Fault::Stream(head.stream, reason));
         }
         stream.incoming.window -= all_bytes;
-        let kept = if stream.has_body || !stream.is_accepted {
-            data.len() as u32
-        } else {
-            0
-        };
-        if kept > 0 {
-            stream.incoming.data.push_back(Bytes::copy_from_slice(data));
+        if let Some(left) = &mut stream.incoming.left_bytes {
+            *left -= data.len() as u64;
         }
-        // Padding is read at once, and so is what nobody wants. But the stream's window is not given back for that.
-        let is_wanted = stream.has_body || !stream.is_accepted;
-        self.read(all_bytes - kept);
-        if is_wanted {
-            self.read_of(key, all_bytes - kept);
+        if stream.has_body || !stream.is_accepted {
+            if !data.is_empty() {
+                stream.incoming.push(data);
+            }
+            // Padding counts as read.
+            let padding_bytes = all_bytes - data.len() as u32;
+            self.read(padding_bytes);
+            self.read_of(key, padding_bytes);
+        } else {
+            // Nobody wants more of it: the connection's window is given back, and the stream's is not.
+            self.read(all_bytes);
         }
         if head.has(frame::END_STREAM) {
             self.ends(key, None)?;
@@ -113,5 +98,20 @@ impl Connection {
     pub(crate) fn give_back_unread(&mut self, key: usize) {
         let unread = std::mem::take(&mut self.streams.get_mut(key).incoming.data);
         self.read(unread.iter().map(|data| data.len() as u32).sum());
+    }
+}
+
+/// Why a stream does not take so much data, of so many bytes with the padding.
+fn refusal(stream: &Stream, data_bytes: u64, all_bytes: u32) -> Option<Reason> {
+    let is_closed = stream.received_all || stream.is_cancelled;
+    let left_bytes = stream.incoming.left_bytes;
+    if is_closed {
+        Some(Reason::STREAM_CLOSED)
+    } else if stream.incoming.window < all_bytes {
+        Some(Reason::FLOW_CONTROL_ERROR)
+    } else if left_bytes.is_some_and(|left| left < data_bytes) {
+        Some(Reason::PROTOCOL_ERROR)
+    } else {
+        None
     }
 }

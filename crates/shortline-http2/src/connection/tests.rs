@@ -318,3 +318,17 @@ fn an_end_in_good_order() {
     finish(request.answer);
     assert!(server.has_ended());
 }
+
+#[test]
+fn single_bytes_are_kept_together() {
+    let server = server();
+    let bytes = frame(frame::DATA, 0, 1, b"a").repeat(2000);
+    server.receive(&[post(1), bytes].concat()).unwrap();
+    let mut request = server.next_request().unwrap();
+    let body = &mut request.body;
+    let Poll::Ready(Some(Ok(first))) = next(body) else {
+        panic!("nothing has come");
+    };
+    assert_eq!(first.data_ref().unwrap().len(), 512);
+    assert_eq!(taken(body).0.len(), 2000 - 512);
+}

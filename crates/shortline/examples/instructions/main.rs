@@ -9,6 +9,7 @@
 //! | `admit` | 100 requests at a gate where 100 wait: finish, admit, arrive |
 //! | `scan` | where the 200 messages of a piece of a PostgreSQL stream begin |
 //! | `answer` | the heads of 100 responses of a backend over HTTP/1.1 |
+//! | `streams` | 100 requests over HTTP/2, each with an answer of 1 KB |
 //! | `pool::simple`, `pool::prepared`, `pool::extended` | 100 transactions of one client through the pool, as pgbench's select-only ones: by their text, a named statement, one without a name |
 //! | `pool::transaction` | 100 transactions of BEGIN, two statements and COMMIT |
 //! | `pool::waiting`, `pool::crowded` | 100 of `simple`, where 31 and 999 clients wait for the one connection |
@@ -21,11 +22,14 @@ mod pool;
 use std::collections::VecDeque;
 use std::hint::black_box;
 use std::num::NonZeroU32;
+use std::task::{Poll, Waker};
 
-use bytes::BytesMut;
-use http::Method;
+use bytes::{Bytes, BytesMut};
+use http::header::{self, HeaderMap, HeaderValue};
+use http::{Method, StatusCode};
 use shortline_gate::classify::{Classifier, ClassifierConfig, Client, Dialect, Protocol};
 use shortline_gate::postgres::frame::Scanner;
+use shortline_http2::{Limits, Request, Server};
 use shortline_sched::admission::{
     Admission, AdmissionConfig, Capacity, Order, Outcome, RequestId, TypeId,
 };
@@ -64,6 +68,9 @@ fn main() {
     if is_wanted("answer") {
         answer(&mut answers());
     }
+    if is_wanted("streams") {
+        streams(&greeted(), &requests());
+    }
     pool::run(is_wanted);
 }
 
@@ -73,6 +80,65 @@ fn answer(heads: &mut [BytesMut]) {
         let head = head::read(text, &Method::GET, HEAD_LIMITS);
         black_box(head).expect("invariant: it is a head");
     }
+}
+
+#[inline(never)]
+fn streams(server: &Server, requests: &[Vec<u8>]) {
+    let fields = HeaderMap::from_iter([
+        (header::CONTENT_TYPE, HeaderValue::from_static("text/html")),
+        (header::CONTENT_LENGTH, HeaderValue::from_static("1000")),
+        (header::ETAG, HeaderValue::from_static("\"6566b0a0-3e8\"")),
+        (
+            header::DATE,
+            HeaderValue::from_static("Thu, 26 Nov 2026 12:00:00 GMT"),
+        ),
+    ]);
+    for bytes in requests {
+        server
+            .receive(bytes)
+            .expect("invariant: it is sound HTTP/2");
+        while let Some(Request { answer, .. }) = server.next_request() {
+            let sent = answer
+                .send_head(StatusCode::OK, &fields, None, false)
+                .and_then(|()| answer.send_data(Bytes::from_static(&[b'a'; 1000]), true));
+            sent.expect("invariant: nobody has reset it");
+        }
+        let written = server.poll_write(Waker::noop(), |slices| {
+            Poll::Ready(Ok(black_box(slices).iter().map(|slice| slice.len()).sum()))
+        });
+        assert!(written.is_ready());
+    }
+}
+
+/// A connection whose client allows as much as there is.
+fn greeted() -> Server {
+    let server = Server::new(Limits {
+        streams_max: 100,
+        header_bytes_max: 16 * 1024,
+        resets_max: 32,
+    });
+    // The preface, settings without any, and a larger window.
+    let hello = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0\
+                  \0\0\x04\x08\0\0\0\0\0\x10\0\0\0";
+    server
+        .receive(hello)
+        .expect("invariant: it is sound HTTP/2");
+    server
+}
+
+/// Requests as browsers send them: the first spells out who and where, and the next refer to it.
+fn requests() -> Vec<Vec<u8>> {
+    let first = &b"\x82\x86\x84\x41\x0bexample.com\x7a\x0bMozilla/5.0"[..];
+    let request = |number: u32| {
+        let block = if number == 0 {
+            first
+        } else {
+            b"\x82\x86\x84\xbf\xbe"
+        };
+        let head = [0, 0, block.len() as u8, 1, 5];
+        [&head[..], &(2 * number + 1).to_be_bytes(), block].concat()
+    };
+    (0..ROUNDS as u32).map(request).collect()
 }
 
 /// Heads as nginx writes them.

@@ -57,8 +57,73 @@ fn attack(address: SocketAddr, kind: usize) -> TcpStream {
     stream
 }
 
+/// A frame of HTTP/2.
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = (payload.len() as u32).to_be_bytes();
+    let head = [&length[1..], &[kind, flags], &stream.to_be_bytes()].concat();
+    [head, payload.to_vec()].concat()
+}
+
+/// The same over HTTP/2.
+fn attack_http2(address: SocketAddr, kind: usize) -> TcpStream {
+    const FINAL: u8 = 0x5;
+    const WHOLE_HEAD: u8 = 0x4;
+    let get = b"\x82\x86\x04\x0a/large.bin\x01\x01a";
+    let post = b"\x83\x86\x04\x0a/hello.txt\x01\x01a";
+    let streams = |count: u32| (0..count).map(|index| 2 * index + 1);
+    let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+    match kind % 5 {
+        // Requests that are reset at once.
+        0 => {
+            bytes.extend(frame(4, 0, 0, b""));
+            for stream in streams(1000) {
+                bytes.extend(frame(1, FINAL, stream, get));
+                bytes.extend(frame(3, 0, stream, &[0, 0, 0, 8]));
+            }
+        }
+        // A head that never ends.
+        1 => {
+            bytes.extend(frame(4, 0, 0, b""));
+            bytes.extend(frame(1, 0, 1, get));
+            bytes.extend(frame(9, 0, 1, b"").repeat(10_000));
+        }
+        // Many requests, and no window for any.
+        2 => {
+            bytes.extend(frame(4, 0, 0, &[0, 4, 0, 0, 0, 0]));
+            streams(100).for_each(|stream| bytes.extend(frame(1, FINAL, stream, get)));
+        }
+        // Pings, whose answers nobody reads.
+        3 => {
+            bytes.extend(frame(4, 0, 0, b""));
+            bytes.extend(frame(6, 0, 0, &[0; 8]).repeat(50_000));
+        }
+        // A body byte by byte, without an end.
+        _ => {
+            bytes.extend(frame(4, 0, 0, b""));
+            bytes.extend(frame(1, WHOLE_HEAD, 1, post));
+            bytes.extend(frame(0, 0, 1, b"x").repeat(20_000));
+        }
+    }
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream
+        .set_write_timeout(Some(Duration::from_millis(100)))
+        .unwrap();
+    // The server may take no more of it, or close before it has read everything.
+    let _ = stream.write_all(&bytes);
+    stream
+}
+
 #[test]
 fn hostile_clients_leave_nothing_behind() {
+    leave_nothing_behind(attack);
+}
+
+#[test]
+fn hostile_clients_of_http_2_leave_nothing_behind() {
+    leave_nothing_behind(attack_http2);
+}
+
+fn leave_nothing_behind(attack: fn(SocketAddr, usize) -> TcpStream) {
     allow_descriptors();
     let site = Site::new();
     let flags = [

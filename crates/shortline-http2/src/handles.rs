@@ -20,8 +20,8 @@ use crate::error::{ConnectionError, Reason, StreamOver};
 
 /// The most pieces of one write.
 const SLICES_MAX: usize = 64;
-/// With more to write, nothing is read: a client that does not take the answers to its frames gets no more of them.
-const OUTPUT_BYTES_MAX: usize = 256 * 1024;
+/// With more answers to write, nothing is read: a client that does not take them gets no more.
+const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
 /// The server's side of a connection. Dropping it ends all streams.
 pub struct Server(Arc<Mutex<Connection>>);
@@ -55,7 +55,7 @@ impl Server {
 
     /// Whether what comes may be read now.
     pub fn may_read(&self) -> bool {
-        self.0.lock().output.len() < OUTPUT_BYTES_MAX
+        self.0.lock().output.copied_bytes() < ANSWER_BYTES_MAX
     }
 
     /// Takes what has been read.

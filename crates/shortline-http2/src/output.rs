@@ -33,7 +33,12 @@ pub struct Output {
 impl Output {
     /// The bytes that wait.
     pub fn len(&self) -> usize {
-        self.small.len() - self.written + self.whole_bytes
+        self.copied_bytes() + self.whole_bytes
+    }
+
+    /// Those of them that were copied: heads, what answers the client's frames, and small pieces.
+    pub fn copied_bytes(&self) -> usize {
+        self.small.len() - self.written
     }
 
     /// Whether none do.

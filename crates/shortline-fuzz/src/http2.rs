@@ -2,9 +2,11 @@
 //! the same bodies and the same answers at the end, or the connection ends for the same reason.
 
 use std::io::IoSlice;
+use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
 use http::{HeaderMap, StatusCode};
+use http_body::Body;
 use shortline_http2::{ConnectionError, Limits, Request, Room, Server};
 
 /// Frames after a byte that says into how many pieces they are cut.
@@ -57,7 +59,7 @@ fn answer(request: Request) -> String {
     } = request;
     let mut said = format!("{} {} {:?}", head.method, head.uri, head.headers);
     let mut context = Context::from_waker(Waker::noop());
-    while let Poll::Ready(Some(Ok(frame))) = body.poll_frame(&mut context) {
+    while let Poll::Ready(Some(Ok(frame))) = Pin::new(&mut body).poll_frame(&mut context) {
         said += &format!(" {frame:?}");
     }
     let begun = answer.send_head(StatusCode::OK, &HeaderMap::new(), None, false);

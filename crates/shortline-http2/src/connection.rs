@@ -45,8 +45,8 @@ enum Ending {
     No,
     /// The client is told that there will be one, and asked for a sign that it knows (6.8).
     Announced,
-    /// Streams after this one are not answered.
-    After(u32),
+    /// It knows. Streams that it opens from now on are not answered.
+    Known,
 }
 
 /// The state of a connection.
@@ -146,14 +146,14 @@ impl Connection {
     /// The client knows that the connection ends.
     fn end_after_these(&mut self) {
         if self.ending == Ending::Announced {
-            self.ending = Ending::After(self.last_stream);
+            self.ending = Ending::Known;
             frame::write_go_away(self.last_stream, Reason::NO_ERROR, self.output.small());
         }
     }
 
     /// Whether it has ended, but for what is to be written.
     pub fn has_ended(&self) -> bool {
-        let may_end = matches!(self.ending, Ending::After(_)) || self.client_ends;
+        let may_end = self.ending == Ending::Known || self.client_ends;
         may_end && self.streams.len() == 0
     }
 

@@ -5,6 +5,7 @@
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
@@ -73,9 +74,7 @@ impl Server {
         let mut connection = self.0.lock();
         let (key, head) = connection.next_request()?;
         let stream = connection.streams.get_mut(key);
-        let has_body = !stream.received_all
-            || !stream.incoming.data.is_empty()
-            || stream.incoming.trailers.is_some();
+        let has_body = !stream.is_read();
         (stream.has_answer, stream.has_body) = (true, has_body);
         let held = || Held {
             connection: Arc::clone(&self.0),
@@ -246,20 +245,12 @@ impl Drop for Answer {
     }
 }
 
-impl Body {
-    /// Whether it is known that nothing follows.
-    pub fn is_end_stream(&self) -> bool {
-        let Some(held) = &self.0 else {
-            return true;
-        };
-        let connection = held.connection.lock();
-        let stream = connection.streams.get(held.key);
-        stream.received_all && stream.incoming.data.is_empty() && stream.incoming.trailers.is_none()
-    }
+impl http_body::Body for Body {
+    type Data = Bytes;
+    type Error = StreamOver;
 
-    /// The next piece, or the trailers.
-    pub fn poll_frame(
-        &mut self,
+    fn poll_frame(
+        self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, StreamOver>>> {
         let Some(held) = &self.0 else {
@@ -281,6 +272,13 @@ impl Body {
             }
             wait(&mut stream.incoming.waiting, context);
             Poll::Pending
+        })
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.as_ref().is_none_or(|held| {
+            let connection = held.connection.lock();
+            connection.streams.get(held.key).is_read()
         })
     }
 }

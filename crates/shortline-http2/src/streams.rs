@@ -106,6 +106,12 @@ impl Stream {
         self.over.is_some() || (self.received_all && self.sent_all)
     }
 
+    /// Whether nothing of its body is left to read, and nothing follows.
+    pub fn is_read(&self) -> bool {
+        let Incoming { data, trailers, .. } = &self.incoming;
+        self.received_all && data.is_empty() && trailers.is_none()
+    }
+
     /// What is to be remembered of it once it is closed.
     pub fn past(&self) -> Past {
         match self.over {

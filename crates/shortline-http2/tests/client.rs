@@ -10,6 +10,7 @@ use bytes::Bytes;
 use h2::client;
 use http::header::{HeaderMap, HeaderValue};
 use http::{Method, Request, StatusCode};
+use http_body::Body as _;
 use shortline_http2::{self as http2, Answer, Body, Limits, Room, Server};
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
 
@@ -108,7 +109,7 @@ fn echo(request: http2::Request) -> Exchange {
 }
 
 async fn next(body: &mut Body) -> Option<http_body::Frame<Bytes>> {
-    poll_fn(|context| body.poll_frame(context))
+    poll_fn(|context| Pin::new(&mut *body).poll_frame(context))
         .await
         .transpose()
         .unwrap()

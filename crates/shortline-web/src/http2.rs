@@ -21,7 +21,7 @@ use futures_util::FutureExt;
 use futures_util::stream::{FuturesUnordered, Stream};
 use http::header::{self, HeaderValue};
 use http::request::Parts;
-use http_body::Frame;
+use http_body::{Body as _, Frame};
 use shortline_base::clock;
 use shortline_http2::{Answer, Body, Limits, Reason, Request, Room, Server, StreamOver};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -205,7 +205,7 @@ async fn respond_to(
     let place = place::find(connection, &head);
     if !body.is_end_stream() && !place.has_route(connection, &head) {
         let time_max = connection.settings.limits.header_time_max;
-        let passed = unwanted::pass_over_stream(&mut body, time_max).await;
+        let passed = unwanted::pass_over(&mut body, time_max).await;
         passed.map_err(|_| Reason::CANCEL)?;
     }
     let continue_wanted = ContinueWanted::default();

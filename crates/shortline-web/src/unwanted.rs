@@ -4,14 +4,13 @@
 //! That is so in HTTP/2 (RFC 9113 8.1.1) and for chunks in HTTP/1.1. At most [`BODY_BYTES_MAX`] are
 //! read, and for no longer than a request's head may take.
 
-use std::future::poll_fn;
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::header::EXPECT;
 use http::request::Parts;
 use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
-use shortline_http2::Body as Http2;
 
 /// The most bytes of a body that are read and dropped. A longer body is answered without reading
 /// the rest.
@@ -31,39 +30,20 @@ pub fn has_chunks(head: &Parts, body: &Incoming) -> bool {
     body.size_hint().exact().is_none() && !head.headers.contains_key(EXPECT)
 }
 
-/// Reads and drops the chunks of an HTTP/1.1 request.
+/// Reads and drops a body. Its client is told to stop, where that can be told, when the answer has been sent.
 ///
 /// # Errors
 /// [`Unsound`]
-pub async fn pass_over_chunks(body: &mut Incoming, time_max: Duration) -> Result<(), Unsound> {
+pub async fn pass_over(
+    body: &mut (impl Body<Data = Bytes> + Unpin),
+    time_max: Duration,
+) -> Result<(), Unsound> {
     let passed = async {
         let mut left_bytes = BODY_BYTES_MAX;
         while let Some(frame) = body.frame().await {
             let frame = frame.map_err(|_| Unsound::Malformed)?;
-            let bytes = frame.data_ref().map_or(0, bytes::Bytes::len);
+            let bytes = frame.data_ref().map_or(0, Bytes::len);
             if bytes > left_bytes {
-                return Ok(());
-            }
-            left_bytes -= bytes;
-        }
-        Ok(())
-    };
-    let passed = tokio::time::timeout(time_max, passed).await;
-    passed.unwrap_or(Err(Unsound::Late))
-}
-
-/// Reads and drops the data and trailers of an HTTP/2 stream.
-///
-/// # Errors
-/// [`Unsound`]
-pub async fn pass_over_stream(body: &mut Http2, time_max: Duration) -> Result<(), Unsound> {
-    let passed = async {
-        let mut left_bytes = BODY_BYTES_MAX;
-        while let Some(frame) = poll_fn(|context| body.poll_frame(context)).await {
-            let frame = frame.map_err(|_| Unsound::Malformed)?;
-            let bytes = frame.data_ref().map_or(0, bytes::Bytes::len);
-            if bytes > left_bytes {
-                // The client is told to stop when the stream ends.
                 return Ok(());
             }
             left_bytes -= bytes;

@@ -104,7 +104,7 @@ impl Connection {
             };
         }
         self.last_stream = id;
-        if matches!(self.ending, Ending::After(_)) {
+        if self.ending == Ending::Known {
             // 6.8: the client knows that it is not answered.
             self.streams.remember(id, Past::Reset);
             return Ok(());

@@ -7,6 +7,7 @@ use crate::frame::{self, HEAD_BYTES, Head, LARGEST, PAYLOAD_BYTES_MAX};
 
 /// What a client sends first (3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
 /// What is wrong with a frame.
 pub enum Fault {
     /// The connection cannot go on.

@@ -5,11 +5,12 @@
 mod mistakes;
 
 use std::io::IoSlice;
+use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
-use http_body::Frame;
+use http_body::{Body as _, Frame};
 use proptest::prelude::*;
 
 use crate::frame::{self, HEAD_BYTES, Head};
@@ -116,7 +117,7 @@ fn ended_by(server: &Server, bytes: &[u8]) -> Reason {
 }
 
 fn next(body: &mut Body) -> Poll<Option<Result<Frame<Bytes>, StreamOver>>> {
-    body.poll_frame(&mut Context::from_waker(Waker::noop()))
+    Pin::new(body).poll_frame(&mut Context::from_waker(Waker::noop()))
 }
 
 /// All that has come of a body: its data and trailers.

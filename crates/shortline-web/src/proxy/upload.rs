@@ -286,7 +286,7 @@ impl RequestBody {
                 if !std::mem::replace(&mut self.said_continue, true) {
                     body.continue_wanted.0.notify_one();
                 }
-                body.stream
+                Pin::new(&mut body.stream)
                     .poll_frame(context)
                     .map_err(|error| UploadError::Client(error.to_string()))
             }

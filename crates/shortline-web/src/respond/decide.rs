@@ -464,7 +464,7 @@ async fn pass_over(
         return None;
     }
     let time_max = connection.settings.limits.header_time_max;
-    let (status, why) = match unwanted::pass_over_chunks(body, time_max).await {
+    let (status, why) = match unwanted::pass_over(body, time_max).await {
         Ok(()) => return None,
         Err(Unsound::Malformed) => (StatusCode::BAD_REQUEST, "the body's chunks are malformed"),
         Err(Unsound::Late) => (StatusCode::REQUEST_TIMEOUT, "the body does not come"),

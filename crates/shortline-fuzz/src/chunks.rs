@@ -1,27 +1,36 @@
 //! Chunked bodies. The result does not depend on how the bytes are cut, and what is accepted is
 //! exactly what its sizes say.
 
-use shortline_web::chunked::Chunked;
+use shortline_web::chunked::{ChunkError, Chunked};
 
 /// A body after a byte that says into how many pieces it is cut.
 pub fn body(bytes: &[u8]) {
     let Some((cut, body)) = bytes.split_first() else {
         return;
     };
-    let whole = Chunked::default().read(body);
+    let whole = read(&mut Chunked::default(), body);
     let mut pieces = Chunked::default();
-    let mut read = 0;
+    let mut passed = 0;
     for piece in body.chunks(usize::from(*cut).max(1)) {
-        match pieces.read(piece) {
-            Ok(None) => read += piece.len(),
+        match read(&mut pieces, piece) {
+            Ok(None) => passed += piece.len(),
             Ok(Some(bytes)) => {
-                assert_eq!(whole, Ok(Some(read + bytes)));
-                return hold(&body[..read + bytes]);
+                assert_eq!(whole, Ok(Some(passed + bytes)));
+                return hold(&body[..passed + bytes]);
             }
             Err(error) => return assert_eq!(whole, Err(error)),
         }
     }
     assert_eq!(whole, Ok(None));
+}
+
+/// Reads on. `Some(n)`: the body ends after `n` of `bytes`.
+fn read(chunked: &mut Chunked, bytes: &[u8]) -> Result<Option<usize>, ChunkError> {
+    let mut at = 0;
+    while at < bytes.len() && !chunked.has_ended() {
+        at += chunked.next(&bytes[at..])?.bytes();
+    }
+    Ok(chunked.has_ended().then_some(at))
 }
 
 /// Decodes a body in the plainest way, to check that it ends where it was said to.

@@ -5,7 +5,7 @@
 //! `fuzz/fuzz_targets` (`scripts/fuzz`), and by `tests/corpus.rs`, which replays the kept corpus
 //! `fuzz/corpus` on every test run.
 //!
-//! HTTP/1.1, backends' HTTP/2, TLS and PEM are parsed by hyper, h2 and rustls, which have their own fuzzing.
+//! Backends' HTTP/2, TLS and PEM are parsed by h2 and rustls, which have their own fuzzing.
 //! What we parse in addition is here. What the kernel says (netlink, `/proc`) is not outside input.
 
 #![forbid(unsafe_code)]
@@ -20,6 +20,7 @@ mod exchanges;
 mod fastcgi;
 mod forwarded;
 mod guards;
+mod http1;
 mod http2;
 mod kept;
 mod log_lines;
@@ -53,6 +54,7 @@ pub const TARGETS: &[(&str, Entry)] = &[
     ("encoding", requests::encoding),
     ("fastcgi", fastcgi::records),
     ("forwarded", forwarded::field),
+    ("http1", http1::client),
     ("http2", http2::client),
     ("kept_head", kept::head),
     ("kept", exchanges::exchange),

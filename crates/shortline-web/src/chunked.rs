@@ -1,5 +1,5 @@
-//! Checks the body of a request with `Transfer-Encoding: chunked` against its grammar (RFC 9112
-//! 7.1), byte by byte and without a buffer.
+//! Checks a body with `Transfer-Encoding: chunked` against its grammar (RFC 9112 7.1), byte by byte and without a
+//! buffer.
 //!
 //! ```text
 //! chunk     = size [ chunk-ext ] CRLF data CRLF          the last one has the size 0 and no data
@@ -7,11 +7,10 @@
 //! after the last chunk: *( field-line CRLF ) CRLF
 //! ```
 //!
-//! hyper accepts anything as an extension, even a lone `;` or blanks before the end of the line,
-//! and has no switch for it. A proxy in front of us may read such a line differently, and then the
-//! two of us disagree on where the request ends. Blanks are allowed only where the grammar has them
-//! (BWS): before and between the parts of an extension. A line ends with CRLF and has at most
-//! [`LINE_BYTES_MAX`] bytes. hyper parses the fields after the last chunk.
+//! Many accept anything as an extension, even a lone `;` or blanks before the end of the line. A proxy in front of us
+//! may read such a line differently, and then the two of us disagree on where the request ends. Blanks are
+//! allowed only where the grammar has them (BWS): before and between the parts of an extension. A line ends with CRLF and
+//! has at most [`LINE_BYTES_MAX`] bytes. The fields after the last chunk are parsed as those of a head (`message::chunks`).
 
 /// The most bytes in a chunk's size with its extensions, or in a field after the last chunk.
 pub const LINE_BYTES_MAX: usize = 4096;
@@ -126,7 +125,7 @@ impl Chunked {
     /// Reads the next part of `bytes`, of which there are some.
     ///
     /// # Errors
-    /// As [`Self::read`].
+    /// [`ChunkError`] if the bytes so far cannot begin a chunked body.
     pub fn next(&mut self, bytes: &[u8]) -> Result<Part, ChunkError> {
         if self.state == State::Data {
             return Ok(Part::Data(self.pass_data(bytes.len())));
@@ -161,25 +160,6 @@ impl Chunked {
             self.state = State::DataEnd;
         }
         bytes
-    }
-
-    /// Reads on. `Some(n)`: the body ends after `n` of `bytes`. The rest belongs to another
-    /// request.
-    ///
-    /// # Errors
-    /// [`ChunkError`] if the bytes so far cannot begin a chunked body.
-    pub fn read(&mut self, bytes: &[u8]) -> Result<Option<usize>, ChunkError> {
-        let mut at = 0;
-        while at < bytes.len() && self.state != State::End {
-            if self.state == State::Data {
-                at += self.pass_data(bytes.len() - at);
-            } else {
-                self.state = self.after(bytes[at])?;
-                at += 1;
-                self.count_line()?;
-            }
-        }
-        Ok((self.state == State::End).then_some(at))
     }
 
     /// The state after a byte outside a chunk's data.
@@ -259,8 +239,17 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// `Some(n)`: the body ends after `n` bytes.
     fn read(body: &[u8]) -> Result<Option<usize>, ChunkError> {
-        Chunked::default().read(body)
+        read_on(&mut Chunked::default(), body)
+    }
+
+    fn read_on(chunked: &mut Chunked, bytes: &[u8]) -> Result<Option<usize>, ChunkError> {
+        let mut at = 0;
+        while at < bytes.len() && !chunked.has_ended() {
+            at += chunked.next(&bytes[at..])?.bytes();
+        }
+        Ok(chunked.has_ended().then_some(at))
     }
 
     #[test]
@@ -281,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_hyper_lets_pass_is_refused() {
+    fn what_others_may_let_pass_is_refused() {
         for (body, why) in [
             ("2;\r\nhi\r\n0\r\n\r\n", ChunkError::Extension),
             ("2\r\nhi\r\n0;\r\n\r\n", ChunkError::Extension),
@@ -376,7 +365,7 @@ mod tests {
             let mut pieces = Chunked::default();
             let mut told = Ok(None);
             for pair in cuts.windows(2) {
-                told = match pieces.read(&body[pair[0]..pair[1]]) {
+                told = match read_on(&mut pieces, &body[pair[0]..pair[1]]) {
                     Ok(None) => continue,
                     Ok(Some(bytes)) => Ok(Some(pair[0] + bytes)),
                     Err(error) => Err(error),

@@ -199,7 +199,7 @@ where
         watch.set_parked(false);
         match Box::pin(http1::serve(&connection, stream, before)).await {
             After::Closed => return,
-            After::Open(again, left) => (stream, before) = (again, left),
+            After::Open(again) => (stream, before) = (again, Bytes::new()),
         }
     }
 }

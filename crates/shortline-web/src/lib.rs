@@ -1,7 +1,7 @@
 //! HTTP/1.1 and HTTP/2 over TCP and TLS, HTTP/3 over QUIC: static files, and a reverse proxy.
 //!
 //! The path of a request: [`server`] accepts a connection and enters it in the `watch` registry.
-//! `connection` finds out which protocol it speaks. `http1` (on hyper) or `http2` (on `shortline_http2`) reads a
+//! `connection` finds out which protocol it speaks. [`http1`] or `http2` (on `shortline_http2`) reads a
 //! request; [`http3`] (on h3 and quinn) has ports of its own. `place` finds which of the [`sites`] it is for, and which of its
 //! [`rules`]. `respond` asks the site's [`files`] for the response and the link when it may start. `outgoing` reads and hands over
 //! one quantum per grant. `account` counts and logs it. Requests below a route of the [`proxy`] go to an application server
@@ -19,7 +19,7 @@ mod connection;
 mod context;
 mod disk;
 pub mod files;
-mod http1;
+pub mod http1;
 mod http2;
 #[cfg(feature = "http3")]
 pub mod http3;
@@ -30,6 +30,7 @@ mod identity;
 mod ledger;
 mod limits;
 mod log;
+mod message;
 mod outgoing;
 pub mod pace;
 mod piped;

@@ -72,7 +72,7 @@ struct Undecided {
     version: Version,
     method: Method,
     closes: bool,
-    /// If no backend reads its body, the connection closes behind it: hyper looks once what of it has come, and that is not all.
+    /// If no backend reads its body, the connection closes behind it: so much is not passed over.
     has_long_body: bool,
     /// Clients are told that HTTP/3 is there.
     announces: bool,
@@ -222,8 +222,8 @@ impl Undecided {
         } = self;
         let leaves_body = has_long_body && decided.at_backend.is_none();
         if (closes || leaves_body) && decided.tunnel.is_none() {
-            // hyper would add it later. The first quantum had no room for these 19 bytes, so they
-            // made a segment of their own: 80 bytes more per response on the link.
+            // Added later, these 19 bytes would have no room in the first quantum and make a segment of their own:
+            // 80 bytes more per response on the link.
             let close = HeaderValue::from_static("close");
             decided.headers.insert(header::CONNECTION, close);
         }

@@ -9,8 +9,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::EXPECT;
 use http::request::Parts;
+use http_body::Body;
 use http_body_util::BodyExt;
-use hyper::body::{Body, Incoming};
+
+use crate::http1;
 
 /// The most bytes of a body that are read and dropped. A longer body is answered without reading
 /// the rest.
@@ -26,7 +28,7 @@ pub enum Unsound {
 
 /// Whether an HTTP/1.1 request has chunks that must be checked. A client that waits for `100
 /// Continue` before it sends them gets the answer instead.
-pub fn has_chunks(head: &Parts, body: &Incoming) -> bool {
+pub fn has_chunks(head: &Parts, body: &http1::Body) -> bool {
     body.size_hint().exact().is_none() && !head.headers.contains_key(EXPECT)
 }
 

@@ -11,7 +11,7 @@
 //!   site wanted. From elsewhere they are always dropped: a backend must be able to believe them.
 //! - Cookies that HTTP/2 has split become one field again (RFC 9113 8.2.3).
 //! - A path with `.` or `..`, however it is spelt, is refused as ambiguous. If a request has both
-//!   `Transfer-Encoding` and `Content-Length`, `hyper` drops the latter and closes the client's
+//!   `Transfer-Encoding` and `Content-Length`, `http1` has dropped the latter and closes the client's
 //!   connection after the response (RFC 9112 6.3). `request` has already refused what is not a
 //!   valid request.
 

@@ -13,7 +13,7 @@
 //! What is read is bounded: a head by `response_head_bytes_max` and `response_fields_max`, a body by what is asked for, `READ_BYTES_MAX`
 //! at a time. Bytes that nobody has asked for end the connection.
 //!
-//! Source: RFC 9112; where it leaves a choice, as hyper 1.12 does, which was here before. Departure: a response that comes
+//! Source: RFC 9112; where it leaves a choice, as hyper 1.12 does. Departure: a response that comes
 //! before the request was written whole is passed on even if the rest cannot be written any more.
 
 mod body;
@@ -38,10 +38,12 @@ use super::options::UpstreamOptions;
 use super::response::{BodyError, ResponseBody};
 use super::sender::Unsent;
 use super::upload::RequestBody;
+use crate::message::chunks::ChunksError;
+use crate::message::head::HeadError;
 use crate::piped::Piped;
 use crate::socket::Rewound;
 pub use body::Http1Body;
-use head::{Head, HeadError};
+use head::Head;
 use sending::{SendError, Sending};
 
 /// What is read at once, at first and at most.
@@ -66,8 +68,8 @@ enum Failure {
     CutShort,
     #[error("{0}")]
     Head(#[from] HeadError),
-    #[error("a malformed chunk: {0}")]
-    Chunk(#[from] crate::chunked::ChunkError),
+    #[error("{0}")]
+    Chunks(#[from] ChunksError),
     #[error("the connection broke: {0}")]
     Io(#[from] io::Error),
 }

@@ -23,7 +23,6 @@ use http::header;
 use http::request::Parts;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
-use hyper::body::Incoming;
 use tokio::sync::Notify;
 
 use super::admission::{Held, Side};
@@ -31,6 +30,7 @@ use super::error::{ProxyError, UploadError};
 use super::head::drop_certificate;
 use super::mirror::Copying;
 use super::options::UpstreamOptions;
+use crate::http1;
 use progress::Phase;
 pub use progress::{Upload, Wait};
 pub use timer::Timer;
@@ -38,7 +38,7 @@ pub use timer::Timer;
 /// A request's body as its protocol gives it.
 pub enum Received {
     /// HTTP/1.1. Reading it tells a client that waits for it to go on.
-    Http1(Incoming),
+    Http1(http1::Body),
     /// HTTP/2.
     Http2(Http2Body),
     /// HTTP/3, with what signals that the client should go on.

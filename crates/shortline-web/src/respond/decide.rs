@@ -344,7 +344,6 @@ impl Answer {
     pub fn decided(self, route: &Route, method: &Method) -> Decided {
         let decided = match self.answer {
             Ok(proxied) => Decided::proxied(proxied, route),
-            // hyper closes without a word.
             Err(error) if self.leaves_body => closing(error.plan(method)).into(),
             Err(error) => error.plan(method).into(),
         };

@@ -42,7 +42,7 @@ const LISTEN_DEFAULT: Address = Address::Tcp(SocketAddr::new(
     std::net::IpAddr::V4(Ipv4Addr::UNSPECIFIED),
     8080,
 ));
-/// hyper's parser needs 8 KiB.
+/// What clients send is as long as others accept it: 8 KiB (nginx, Apache) and more.
 const HEADER_BYTES: RangeInclusive<usize> = 8 << 10..=1 << 20;
 /// A thousand shares for one address. Beyond that, weights say more.
 const USERS_PER_ADDRESS_MAX: u16 = 1024;

@@ -220,7 +220,6 @@ fn http_1_0_closes_after_the_response() {
     assert_eq!((got.status, got.body.as_slice()), (200, &b"hello\n"[..]));
 }
 
-/// The default is hyper's own limit, which nobody tells it: if that changes, this notices.
 #[test]
 fn a_request_has_a_hundred_fields_at_most() {
     let site = Site::new();

@@ -6,15 +6,15 @@
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use bytes::{Bytes, BytesMut};
-use http::HeaderMap;
+use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use shortline_base::pipe::Filled;
 use tokio::task::AbortHandle;
 
-use super::head::{self, Extent, HeadError};
-use super::{Failure, Http1, Switched, Wire};
-use crate::chunked::{Chunked, Part};
+use super::head::Extent;
+use super::{Failure, Http1, Switched};
+use crate::chunked::Chunked;
+use crate::message::chunks::{Chunks, Taken};
 use crate::piped::Piped;
 
 /// A body. Dropped before its end, it ends the connection.
@@ -36,15 +36,6 @@ enum Left {
     Nothing,
 }
 
-/// A body in chunks.
-struct Chunks {
-    grammar: Chunked,
-    /// The fields after the last chunk, as far as they have come.
-    trailers: BytesMut,
-    bytes_max: usize,
-    fields_max: usize,
-}
-
 impl Http1Body {
     /// The body that follows a head.
     pub fn new(
@@ -59,12 +50,8 @@ impl Http1Body {
             Extent::Rest => Left::Rest,
             Extent::Chunks => {
                 let wire = connection.0.lock();
-                Left::Chunks(Box::new(Chunks {
-                    grammar: Chunked::of_backend(),
-                    trailers: BytesMut::new(),
-                    bytes_max: wire.head_bytes_max,
-                    fields_max: wire.fields_max,
-                }))
+                let limits = (wire.head_bytes_max, wire.fields_max);
+                Left::Chunks(Box::new(Chunks::new(Chunked::of_backend(), limits)))
             }
         };
         let body = Self {
@@ -164,7 +151,16 @@ impl Http1Body {
                 Poll::Ready(Ok(Some(Frame::data(bytes))))
             }
             Left::Chunks(chunks) => {
-                let next = ready!(chunks.poll_next(&mut wire, context))?;
+                let next = loop {
+                    match chunks.take(&mut wire.input)? {
+                        Some(Taken::Frame(frame)) => break Some(frame),
+                        Some(Taken::End) => break None,
+                        None if ready!(wire.poll_read(context))? == 0 => {
+                            return Poll::Ready(Err(Failure::CutShort));
+                        }
+                        None => {}
+                    }
+                };
                 drop(wire);
                 if next.as_ref().is_none_or(Frame::is_trailers) {
                     self.ends();
@@ -172,45 +168,6 @@ impl Http1Body {
                 Poll::Ready(Ok(next))
             }
         }
-    }
-}
-
-impl Chunks {
-    fn poll_next(
-        &mut self,
-        wire: &mut Wire,
-        context: &mut Context<'_>,
-    ) -> Poll<Result<Option<Frame<Bytes>>, Failure>> {
-        loop {
-            if wire.input.is_empty() && ready!(wire.poll_read(context))? == 0 {
-                return Poll::Ready(Err(Failure::CutShort));
-            }
-            let part = self.grammar.next(&wire.input)?;
-            let bytes = wire.input.split_to(part.bytes());
-            match part {
-                Part::Line(_) => {}
-                Part::Data(_) => return Poll::Ready(Ok(Some(Frame::data(bytes.freeze())))),
-                Part::Trailers(_) => {
-                    self.trailers.extend_from_slice(&bytes);
-                    if self.trailers.len() > self.bytes_max {
-                        return Poll::Ready(Err(HeadError::TooLarge(self.bytes_max).into()));
-                    }
-                }
-            }
-            if self.grammar.has_ended() {
-                return Poll::Ready(Ok(self.trailers()?.map(Frame::trailers)));
-            }
-        }
-    }
-
-    /// The fields after the last chunk; `None` if there are none.
-    fn trailers(&mut self) -> Result<Option<HeaderMap>, HeadError> {
-        let text = self.trailers.split().freeze();
-        // The line that ends them is there always.
-        let has_some = text.len() > 2;
-        has_some
-            .then(|| head::trailers(&text, self.fields_max))
-            .transpose()
     }
 }
 

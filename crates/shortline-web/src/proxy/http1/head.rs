@@ -1,16 +1,14 @@
-//! The heads of HTTP/1.1: a request's as it is written, a response's as it is read, and what that says of its body
-//! (RFC 9112, 6.3) and of the connection (9.3).
+//! The heads of HTTP/1.1 with a backend: a request's as it is written, a response's as it is read, and what that says of its
+//! body (RFC 9112, 6.3) and of the connection (9.3).
 
-use std::mem::MaybeUninit;
-
-use bytes::{Bytes, BytesMut};
-use http::header::{CONNECTION, CONTENT_LENGTH, HeaderName, HeaderValue, TRANSFER_ENCODING};
+use bytes::BytesMut;
+use http::header::{CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{HeaderMap, Method, Request, StatusCode, Version};
 
 use super::super::head::says;
-
-/// So many fields need no memory of their own while a head is read.
-const FIELDS: usize = 128;
+use crate::message::head::{
+    HeadError, Place, ends_chunked, field_bytes, fields, number, places, with_room, write_fields,
+};
 
 /// A response's head.
 #[derive(Debug)]
@@ -38,38 +36,6 @@ pub enum Extent {
     Rest,
 }
 
-/// What is wrong with a response's head.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum HeadError {
-    /// It is longer than the route allows.
-    #[error("the response's head has more than {0} bytes, the most allowed")]
-    TooLarge(usize),
-    /// It has more fields than the route allows.
-    #[error("the response's head has more than {0} fields, the most allowed")]
-    TooMany(usize),
-    /// It is not a head.
-    #[error("the response's head is malformed: {0}")]
-    Malformed(httparse::Error),
-    /// A field has bytes that it may not have.
-    #[error("a field of the response's head is malformed")]
-    Field,
-    /// Its lengths differ, or are none.
-    #[error("the response's Content-Length is no length, or there are two that differ")]
-    Length,
-    /// HTTP/1.0 has no transfer codings.
-    #[error("a response in HTTP/1.0 with Transfer-Encoding")]
-    Coded,
-}
-
-impl HeadError {
-    fn of(error: httparse::Error, fields_max: usize) -> Self {
-        match error {
-            httparse::Error::TooManyHeaders => Self::TooMany(fields_max),
-            error => Self::Malformed(error),
-        }
-    }
-}
-
 impl Head {
     /// Whether another head follows (RFC 9110, 15.2).
     pub fn is_interim(&self) -> bool {
@@ -78,7 +44,7 @@ impl Head {
 }
 
 /// A request's head as bytes.
-pub fn write<B>(request: &Request<B>) -> Bytes {
+pub fn write<B>(request: &Request<B>) -> Vec<u8> {
     let target = request.uri().path_and_query();
     let target = target.map_or("/", |target| target.as_str());
     let line = [request.method().as_str(), " ", target, " HTTP/1.1\r\n"];
@@ -88,31 +54,13 @@ pub fn write<B>(request: &Request<B>) -> Bytes {
         .iter()
         .map(|(name, value)| field_bytes(name, value))
         .sum();
-    // Exactly: text that has grown or has room left takes an allocation more.
     let mut text = Vec::with_capacity(line_bytes + fields_bytes + 2);
     for part in line {
         text.extend_from_slice(part.as_bytes());
     }
     write_fields(&mut text, fields);
     text.extend_from_slice(b"\r\n");
-    text.into()
-}
-
-/// How long a field is as bytes.
-fn field_bytes(name: &HeaderName, value: &HeaderValue) -> usize {
-    name.as_str().len() + 2 + value.len() + 2
-}
-
-/// Fields as bytes.
-pub fn write_fields<'a>(
-    text: &mut Vec<u8>,
-    fields: impl IntoIterator<Item = (&'a HeaderName, &'a HeaderValue)>,
-) {
-    for (name, value) in fields {
-        for part in [name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"] {
-            text.extend_from_slice(part);
-        }
-    }
+    text
 }
 
 /// Takes a response's head from what was read. `None`: it is not whole yet.
@@ -152,96 +100,33 @@ pub fn read(
 struct Found {
     status: StatusCode,
     version: Version,
-    fields: Vec<Field>,
-}
-
-/// Where a field is in the text.
-struct Field {
-    name: (usize, usize),
-    value: (usize, usize),
-}
-
-impl Field {
-    /// Shares the text, rather than to copy each value.
-    fn of(&self, text: &Bytes) -> Result<(HeaderName, HeaderValue), HeadError> {
-        let name = HeaderName::from_bytes(&text[self.name.0..self.name.1]);
-        let value = HeaderValue::from_maybe_shared(text.slice(self.value.0..self.value.1));
-        match (name, value) {
-            (Ok(name), Ok(value)) => Ok((name, value)),
-            _ => Err(HeadError::Field),
-        }
-    }
-}
-
-/// The fields at these places of a text.
-fn fields(text: &Bytes, places: &[Field]) -> Result<HeaderMap, HeadError> {
-    let mut fields = HeaderMap::with_capacity(places.len());
-    for place in places {
-        let (name, value) = place.of(text)?;
-        fields.append(name, value);
-    }
-    Ok(fields)
-}
-
-/// Where fields are in the text of which they were parsed.
-fn places(text: &[u8], parsed: &[httparse::Header<'_>]) -> Vec<Field> {
-    let begin = text.as_ptr() as usize;
-    let place = |part: &[u8]| {
-        let from = part.as_ptr() as usize - begin;
-        (from, from + part.len())
-    };
-    let field = |field: &httparse::Header<'_>| Field {
-        name: place(field.name.as_bytes()),
-        value: place(field.value),
-    };
-    parsed.iter().map(field).collect()
-}
-
-/// The fields behind the last chunk, with the line that ends them.
-///
-/// # Errors
-/// [`HeadError`]
-pub fn trailers(text: &Bytes, fields_max: usize) -> Result<HeaderMap, HeadError> {
-    let mut space = vec![httparse::EMPTY_HEADER; fields_max];
-    match httparse::parse_headers(text, &mut space) {
-        Ok(httparse::Status::Complete((_, parsed))) => fields(text, &places(text, parsed)),
-        Ok(httparse::Status::Partial) => Err(HeadError::Field),
-        Err(error) => Err(HeadError::of(error, fields_max)),
-    }
+    fields: Vec<Place>,
 }
 
 /// The length of the head, and what is in it.
 fn find(input: &[u8], fields_max: usize) -> Result<Option<(usize, Found)>, HeadError> {
-    let mut few = [const { MaybeUninit::uninit() }; FIELDS];
-    let mut many = Vec::new();
-    let fields = match few.get_mut(..fields_max) {
-        Some(fields) => fields,
-        None => {
-            many.resize_with(fields_max, MaybeUninit::uninit);
-            &mut many[..]
-        }
-    };
-    let mut response = httparse::Response::new(&mut []);
-    let parser = httparse::ParserConfig::default();
-    let parsed = match parser.parse_response_with_uninit_headers(&mut response, input, fields) {
-        Ok(parsed) => parsed,
-        Err(error) => return Err(HeadError::of(error, fields_max)),
-    };
-    let httparse::Status::Complete(bytes) = parsed else {
-        return Ok(None);
-    };
-    let found = Found {
-        status: response
-            .code
-            .and_then(|code| StatusCode::from_u16(code).ok())
-            .ok_or(HeadError::Malformed(httparse::Error::Status))?,
-        version: match response.version {
-            Some(0) => Version::HTTP_10,
-            _ => Version::HTTP_11,
-        },
-        fields: places(input, response.headers),
-    };
-    Ok(Some((bytes, found)))
+    with_room(fields_max, |room| {
+        let mut response = httparse::Response::new(&mut []);
+        let parser = httparse::ParserConfig::default();
+        let parsed = parser
+            .parse_response_with_uninit_headers(&mut response, input, room)
+            .map_err(|error| HeadError::of(error, fields_max))?;
+        let httparse::Status::Complete(bytes) = parsed else {
+            return Ok(None);
+        };
+        let found = Found {
+            status: response
+                .code
+                .and_then(|code| StatusCode::from_u16(code).ok())
+                .ok_or(HeadError::Malformed(httparse::Error::Status))?,
+            version: match response.version {
+                Some(0) => Version::HTTP_10,
+                _ => Version::HTTP_11,
+            },
+            fields: places(input, response.headers),
+        };
+        Ok(Some((bytes, found)))
+    })
 }
 
 /// How far the body goes (RFC 9112, 6.3). A length beside a transfer coding is dropped: it means nothing.
@@ -262,9 +147,7 @@ fn extent(
         }
         headers.remove(CONTENT_LENGTH);
         let last = headers.get_all(TRANSFER_ENCODING).iter().next_back();
-        let coding = last.and_then(|value| value.as_bytes().rsplit(|byte| *byte == b',').next());
-        let is_chunked =
-            coding.is_some_and(|coding| coding.trim_ascii().eq_ignore_ascii_case(b"chunked"));
+        let is_chunked = last.is_some_and(ends_chunked);
         return Ok(if is_chunked {
             Extent::Chunks
         } else {
@@ -281,14 +164,6 @@ fn extent(
         }
     }
     Ok(length.map_or(Extent::Rest, Extent::Length))
-}
-
-fn number(text: &[u8]) -> Option<u64> {
-    let is_number = !text.is_empty() && text.iter().all(u8::is_ascii_digit);
-    let text = is_number
-        .then(|| std::str::from_utf8(text).ok())
-        .flatten()?;
-    text.parse().ok()
 }
 
 /// Whether the backend keeps the connection open (RFC 9112, 9.3).
@@ -418,7 +293,7 @@ mod tests {
             .body(())
             .unwrap();
         assert_eq!(
-            write(&request),
+            String::from_utf8(write(&request)).unwrap(),
             "PUT /b?c=d HTTP/1.1\r\nhost: a.example\r\nx-a: b\r\nx-a: c\r\n\r\n"
         );
     }

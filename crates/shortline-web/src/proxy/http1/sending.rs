@@ -1,34 +1,31 @@
 //! A request on its way to the backend: the head, then the body as fast as the backend takes it, with its length or in chunks
 //! (RFC 9112, 6 and 7.1).
 
-use std::collections::VecDeque;
-use std::io::{self, IoSlice};
+use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use bytes::{Buf, Bytes};
-use http::header::{CONTENT_LENGTH, HeaderName, TRAILER, TRANSFER_ENCODING};
+use bytes::Bytes;
+use http::header::TRANSFER_ENCODING;
 use http::{HeaderMap, Request};
 use http_body::Body;
-use tokio::io::AsyncWrite;
 
 use super::super::response::BodyError;
 use super::super::sender::Unsent;
 use super::super::upload::RequestBody;
 use super::Http1;
 use super::head;
-
-/// The most pieces written at a time.
-const PIECES_MAX: usize = 16;
+use crate::message::head::announced;
+use crate::message::output::Output;
 
 /// A request that is being written.
 pub struct Sending {
     request: Box<Request<RequestBody>>,
     framing: Framing,
     /// What the socket has not taken yet.
-    queue: VecDeque<Bytes>,
-    /// Whether something was written, or taken of the body.
-    has_begun: bool,
+    output: Output,
+    /// Whether something was taken of the body.
+    has_taken: bool,
     is_read: bool,
 }
 
@@ -55,12 +52,14 @@ impl Sending {
             true => Framing::Chunks,
             false => Framing::Length(request.body().size_hint().exact().unwrap_or(0)),
         };
+        let mut output = Output::default();
+        *output.text() = head::write(&request);
         Self {
-            queue: [head::write(&request)].into(),
+            output,
             is_read: framing == Framing::Length(0),
             framing,
             request,
-            has_begun: false,
+            has_taken: false,
         }
     }
 
@@ -68,7 +67,7 @@ impl Sending {
     pub fn unsent(self, error: BodyError) -> Box<Unsent> {
         Box::new(Unsent {
             request: Some(self.request),
-            has_begun: self.has_begun,
+            has_begun: self.has_taken || self.output.has_written(),
             error,
         })
     }
@@ -98,9 +97,9 @@ impl Sending {
 
     /// Takes of the body what is at hand, as long as little is queued. Pending: nothing is.
     fn poll_body(&mut self, context: &mut Context<'_>) -> Poll<Result<(), SendError>> {
-        while !self.is_read && self.queue.len() < PIECES_MAX {
+        while !self.is_read && !self.output.is_full() {
             let frame = ready!(Pin::new(self.request.body_mut()).poll_frame(context));
-            self.has_begun = true;
+            self.has_taken = true;
             match frame.transpose().map_err(client)? {
                 None => self.end(None)?,
                 Some(frame) => match frame.into_data() {
@@ -121,16 +120,12 @@ impl Sending {
                 *left = left
                     .checked_sub(data.len() as u64)
                     .ok_or_else(|| client("the request's body is longer than its length"))?;
-                self.queue.push_back(data);
+                self.output.push(data);
                 if *left == 0 && self.request.body().is_end_stream() {
                     self.is_read = true;
                 }
             }
-            Framing::Chunks => {
-                self.queue.push_back(format!("{:x}\r\n", data.len()).into());
-                self.queue.push_back(data);
-                self.queue.push_back(Bytes::from_static(b"\r\n"));
-            }
+            Framing::Chunks => self.output.push_chunk(data),
         }
         Ok(())
     }
@@ -142,13 +137,9 @@ impl Sending {
             Framing::Length(0) => Ok(()),
             Framing::Length(_) => Err(client("the request's body is shorter than its length")),
             Framing::Chunks => {
-                let mut text = b"0\r\n".to_vec();
                 let announced = announced(self.request.headers());
-                let trailers = trailers.unwrap_or_default();
-                let sent = trailers.iter().filter(|(name, _)| announced.contains(name));
-                head::write_fields(&mut text, sent);
-                text.extend_from_slice(b"\r\n");
-                self.queue.push_back(text.into());
+                self.output
+                    .end_chunks(&trailers.unwrap_or_default(), &announced);
                 Ok(())
             }
         }
@@ -163,56 +154,10 @@ impl Sending {
         let Some(socket) = &mut wire.socket else {
             return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
         };
-        let mut socket = Pin::new(socket);
-        if self.queue.is_empty() {
-            return Poll::Ready(Ok(()));
-        }
-        while let Some(first) = self.queue.front() {
-            let written = if self.queue.len() == 1 {
-                // A system call that costs less.
-                socket.as_mut().poll_write(context, first)
-            } else {
-                let mut slices = [IoSlice::new(&[]); PIECES_MAX];
-                for (slice, piece) in slices.iter_mut().zip(&self.queue) {
-                    *slice = IoSlice::new(piece);
-                }
-                let pieces = self.queue.len().min(PIECES_MAX);
-                socket
-                    .as_mut()
-                    .poll_write_vectored(context, &slices[..pieces])
-            };
-            let written = ready!(written)?;
-            if written == 0 {
-                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
-            }
-            self.has_begun = true;
-            self.advance(written);
-        }
-        socket.poll_flush(context)
-    }
-
-    fn advance(&mut self, mut written: usize) {
-        while let Some(piece) = self.queue.front_mut() {
-            let step = written.min(piece.len());
-            piece.advance(step);
-            written -= step;
-            if !piece.is_empty() {
-                return;
-            }
-            self.queue.pop_front();
-        }
+        self.output.poll_write(Pin::new(socket), context)
     }
 }
 
 fn client(error: impl Into<BodyError>) -> SendError {
     SendError::Client(Some(error.into()))
-}
-
-/// The trailers that a request's head announces (RFC 9110, 6.6.2). Others are not sent on.
-fn announced(headers: &HeaderMap) -> Vec<HeaderName> {
-    let named = headers.get_all(TRAILER).iter();
-    let names = named.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
-    let names = names.filter_map(|name| HeaderName::from_bytes(name.trim_ascii()).ok());
-    let framing = [CONTENT_LENGTH, TRANSFER_ENCODING, TRAILER];
-    names.filter(|name| !framing.contains(name)).collect()
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, de};
 use shortline_sched::units::{Size, Span};
 use shortline_web::proxy::HttpVersion;
 
-/// hyper's parser needs this much.
+/// What backends send is as long as others accept it, and more.
 const HEAD_BYTES_MIN: u64 = 8 << 10;
 
 /// A path prefix.

@@ -5,6 +5,7 @@ use bytes::BytesMut;
 use http::Method;
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use shortline_web::chunked::{Chunked, Part};
+use shortline_web::message::memory::Memory;
 use shortline_web::proxy::http1::head::{Extent, Head, read};
 
 const LIMITS: (usize, usize) = (2048, 32);
@@ -16,15 +17,15 @@ pub fn answer(bytes: &[u8]) {
     };
     let cut = usize::from(*cut).min(sent.len());
     let mut whole = BytesMut::from(sent);
-    let at_once = read(&mut whole, &Method::GET, LIMITS);
+    let at_once = read(&mut whole, &Method::GET, LIMITS, &mut Memory::default());
     if let Err(error) = &at_once {
         super::assert_one_line(error);
     }
     let mut pieces = BytesMut::from(&sent[..cut]);
-    let in_pieces = match read(&mut pieces, &Method::GET, LIMITS) {
+    let in_pieces = match read(&mut pieces, &Method::GET, LIMITS, &mut Memory::default()) {
         Ok(None) => {
             pieces.extend_from_slice(&sent[cut..]);
-            read(&mut pieces, &Method::GET, LIMITS)
+            read(&mut pieces, &Method::GET, LIMITS, &mut Memory::default())
         }
         Ok(Some(head)) => {
             pieces.extend_from_slice(&sent[cut..]);

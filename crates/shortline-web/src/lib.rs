@@ -30,7 +30,7 @@ mod identity;
 mod ledger;
 mod limits;
 mod log;
-mod message;
+pub mod message;
 mod outgoing;
 pub mod pace;
 mod piped;

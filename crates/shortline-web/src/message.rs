@@ -3,9 +3,11 @@
 //! | module | does |
 //! |---|---|
 //! | `head` | fields in a head as they are read and written, and what is wrong with a head |
+//! | `memory` | the fields of the heads before, of which most come again |
 //! | `chunks` | takes a chunked body apart, with its trailers |
 //! | `output` | what is to be written, and how far that is |
 
 pub mod chunks;
 pub mod head;
+pub mod memory;
 pub mod output;

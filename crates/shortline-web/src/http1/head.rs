@@ -21,8 +21,11 @@ use crate::message::head::{
     HeadError, Place, announced, ends_chunked, field_bytes, number, place, places, with_room,
     write_field,
 };
+use crate::message::memory::Memory;
 use crate::message::output::Output;
 
+/// Room for so many fields more, such as those that say to a backend who asks: to grow costs as much as to fill.
+const FIELDS_MORE: usize = 8;
 /// The longest target that [`Uri`] takes.
 const TARGET_BYTES_MAX: usize = u16::MAX as usize - 1;
 
@@ -88,6 +91,7 @@ impl Refusal {
 pub fn read(
     input: &mut BytesMut,
     (bytes_max, fields_max): (usize, usize),
+    memory: &mut Memory,
 ) -> Result<Option<Head>, Refusal> {
     let Some(found) = find(input, fields_max)? else {
         return match input.len() >= bytes_max {
@@ -109,9 +113,10 @@ pub fn read(
     }
     let uri = Uri::from_maybe_shared(text.slice(from..to)).map_err(|_| Refusal::Target)?;
     let mut says = Says::of(found.version);
-    let mut headers = HeaderMap::with_capacity(found.fields.len());
-    for place in &found.fields {
-        let (name, value) = place.of(&text)?;
+    let mut headers = HeaderMap::with_capacity(found.fields.len() + FIELDS_MORE);
+    memory.begins();
+    for (number, place) in found.fields.iter().enumerate() {
+        let (name, value) = memory.field(number, &text, place)?;
         if says.hear(&name, &value)? {
             headers.append(name, value);
         }

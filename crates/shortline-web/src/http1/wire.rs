@@ -14,6 +14,7 @@ use tokio_util::io::poll_read_buf;
 use super::head::{self, Extent, Head, Refusal};
 use crate::chunked::Chunked;
 use crate::message::chunks::{Chunks, ChunksError, Taken};
+use crate::message::memory::Memory;
 use crate::message::output::Output;
 
 /// What is read at once while a head is awaited. It is on the stack: a connection that waits must not hold a buffer.
@@ -55,6 +56,7 @@ pub struct Wire<S> {
     pub input: BytesMut,
     /// So much of it is no whole head.
     looked_bytes: usize,
+    memory: Memory,
     /// Waits to be written.
     pub output: Output,
     /// The number of the last request. Whoever still holds the body of one before has nothing to do with this one's.
@@ -113,6 +115,7 @@ impl<S> Wire<S> {
             stream: Some(stream),
             input: before.into(),
             looked_bytes: 0,
+            memory: Memory::default(),
             output: Output::default(),
             request: 0,
             left: Left::Nothing,
@@ -207,7 +210,7 @@ impl<S> Wire<S> {
             self.looked_bytes = self.input.len();
             return Ok(None);
         }
-        let head = head::read(&mut self.input, self.limits)?;
+        let head = head::read(&mut self.input, self.limits, &mut self.memory)?;
         self.looked_bytes = match head {
             None => self.input.len(),
             Some(_) => 0,

@@ -6,6 +6,8 @@ use bytes::Bytes;
 use http::HeaderMap;
 use http::header::{CONTENT_LENGTH, HeaderName, HeaderValue, TRAILER, TRANSFER_ENCODING};
 
+use super::memory::Memory;
+
 /// So many fields need no memory of their own while a head is read.
 const FIELDS: usize = 128;
 
@@ -65,6 +67,11 @@ pub struct Place {
 }
 
 impl Place {
+    /// The field as it is written, without the end of its line.
+    pub fn line<'a>(&self, text: &'a [u8]) -> &'a [u8] {
+        &text[self.name.0..self.value.1]
+    }
+
     /// The field. It shares the text, rather than to copy each value.
     ///
     /// # Errors
@@ -83,10 +90,11 @@ impl Place {
 ///
 /// # Errors
 /// [`HeadError::Field`]
-pub fn fields(text: &Bytes, places: &[Place]) -> Result<HeaderMap, HeadError> {
+pub fn fields(text: &Bytes, places: &[Place], memory: &mut Memory) -> Result<HeaderMap, HeadError> {
+    memory.begins();
     let mut fields = HeaderMap::with_capacity(places.len());
-    for place in places {
-        let (name, value) = place.of(text)?;
+    for (number, place) in places.iter().enumerate() {
+        let (name, value) = memory.field(number, text, place)?;
         fields.append(name, value);
     }
     Ok(fields)
@@ -115,7 +123,9 @@ pub fn place(text: &[u8], part: &[u8]) -> (usize, usize) {
 pub fn trailers(text: &Bytes, fields_max: usize) -> Result<HeaderMap, HeadError> {
     let mut space = vec![httparse::EMPTY_HEADER; fields_max];
     match httparse::parse_headers(text, &mut space) {
-        Ok(httparse::Status::Complete((_, parsed))) => fields(text, &places(text, parsed)),
+        Ok(httparse::Status::Complete((_, parsed))) => {
+            fields(text, &places(text, parsed), &mut Memory::default())
+        }
         Ok(httparse::Status::Partial) => Err(HeadError::Field),
         Err(error) => Err(HeadError::of(error, fields_max)),
     }

@@ -40,6 +40,7 @@ use super::sender::Unsent;
 use super::upload::RequestBody;
 use crate::message::chunks::ChunksError;
 use crate::message::head::HeadError;
+use crate::message::memory::Memory;
 use crate::piped::Piped;
 use crate::socket::Rewound;
 pub use body::Http1Body;
@@ -86,6 +87,7 @@ struct Wire {
     writes: bool,
     head_bytes_max: usize,
     fields_max: usize,
+    memory: Memory,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,6 +110,7 @@ impl Http1 {
             writes: false,
             head_bytes_max: options.response_head_bytes_max,
             fields_max: options.response_fields_max,
+            memory: Memory::default(),
         })))
     }
 
@@ -291,7 +294,7 @@ impl Wire {
 
     fn head(&mut self, method: &Method) -> Result<Option<Head>, HeadError> {
         let limits = (self.head_bytes_max, self.fields_max);
-        head::read(&mut self.input, method, limits)
+        head::read(&mut self.input, method, limits, &mut self.memory)
     }
 
     /// Reads more. Ready with the number of bytes, 0 at the end of the connection.

@@ -10,7 +10,7 @@ use super::*;
 const LIMITS: (usize, usize) = (1000, 8);
 
 fn head(text: &str) -> Result<Option<Head>, Refusal> {
-    read(&mut text.as_bytes().into(), LIMITS)
+    read(&mut text.as_bytes().into(), LIMITS, &mut Memory::default())
 }
 
 fn whole(fields: &str) -> Head {
@@ -150,7 +150,12 @@ fn what_is_too_long_or_malformed_is_refused_with_its_status() {
 #[test]
 fn a_target_that_no_uri_can_be_is_refused_by_its_length() {
     let text = format!("GET /{} HTTP/1.1\r\n\r\n", "a".repeat(TARGET_BYTES_MAX));
-    let why = read(&mut text.as_bytes().into(), (1 << 20, 8)).unwrap_err();
+    let why = read(
+        &mut text.as_bytes().into(),
+        (1 << 20, 8),
+        &mut Memory::default(),
+    )
+    .unwrap_err();
     assert_eq!((why, why.status().as_u16()), (Refusal::TargetTooLong, 414));
 }
 
@@ -339,9 +344,9 @@ proptest! {
         let all = [text.as_bytes(), &after].concat();
         let cut = cut.min(text.len() - 1);
         let mut input = BytesMut::from(&all[..cut]);
-        prop_assert!(read(&mut input, LIMITS).unwrap().is_none());
+        prop_assert!(read(&mut input, LIMITS, &mut Memory::default()).unwrap().is_none());
         input.extend_from_slice(&all[cut..]);
-        let head = read(&mut input, LIMITS).unwrap().unwrap();
+        let head = read(&mut input, LIMITS, &mut Memory::default()).unwrap().unwrap();
         prop_assert_eq!(head.parts.headers["x-a"].as_bytes(), value.as_bytes());
         prop_assert_eq!(head.extent, Extent::Length(7));
         prop_assert_eq!(&input[..], &after[..]);
@@ -350,7 +355,7 @@ proptest! {
     #[test]
     fn anything_is_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
         let mut input = BytesMut::from(&bytes[..]);
-        match read(&mut input, (100, 4)) {
+        match read(&mut input, (100, 4), &mut Memory::default()) {
             Ok(Some(head)) => prop_assert!(head.parts.headers.len() <= 4 && bytes.len() - input.len() <= 100),
             Ok(None) => prop_assert!(input.len() == bytes.len() && input.len() < 100),
             Err(refusal) => prop_assert!(refusal.status().is_client_error()),

@@ -9,6 +9,7 @@ use super::super::head::says;
 use crate::message::head::{
     HeadError, Place, ends_chunked, field_bytes, fields, number, places, with_room, write_fields,
 };
+use crate::message::memory::Memory;
 
 /// A response's head.
 #[derive(Debug)]
@@ -71,6 +72,7 @@ pub fn read(
     input: &mut BytesMut,
     method: &Method,
     (bytes_max, fields_max): (usize, usize),
+    memory: &mut Memory,
 ) -> Result<Option<Head>, HeadError> {
     if input.is_empty() {
         return Ok(None);
@@ -85,7 +87,7 @@ pub fn read(
         return Err(HeadError::TooLarge(bytes_max));
     }
     let text = input.split_to(bytes).freeze();
-    let mut headers = fields(&text, &found.fields)?;
+    let mut headers = fields(&text, &found.fields, memory)?;
     let extent = extent(method, found.status, found.version, &mut headers)?;
     Ok(Some(Head {
         status: found.status,
@@ -182,7 +184,12 @@ mod tests {
     use proptest::prelude::*;
 
     fn head(text: &str) -> Result<Option<Head>, HeadError> {
-        read(&mut text.as_bytes().into(), &Method::GET, (1000, 4))
+        read(
+            &mut text.as_bytes().into(),
+            &Method::GET,
+            (1000, 4),
+            &mut Memory::default(),
+        )
     }
 
     fn whole(text: &str) -> Head {
@@ -228,7 +235,9 @@ mod tests {
             assert_eq!(head.is_interim(), status.starts_with('1'), "{status}");
         }
         let mut text: BytesMut = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"[..].into();
-        let answer = read(&mut text, &Method::HEAD, (1000, 4)).unwrap().unwrap();
+        let answer = read(&mut text, &Method::HEAD, (1000, 4), &mut Memory::default())
+            .unwrap()
+            .unwrap();
         assert_eq!(answer.extent, Extent::Length(0));
         assert_eq!(answer.headers[CONTENT_LENGTH], "5");
         assert!(!whole("HTTP/1.1 101 Switching\r\n\r\n").is_interim());
@@ -309,9 +318,9 @@ mod tests {
             let cut = cut.min(text.len() - 1);
             input.extend_from_slice(&all[..cut]);
             let limits = (1000, 4);
-            prop_assert!(read(&mut input, &Method::GET, limits).unwrap().is_none());
+            prop_assert!(read(&mut input, &Method::GET, limits, &mut Memory::default()).unwrap().is_none());
             input.extend_from_slice(&all[cut..]);
-            let head = read(&mut input, &Method::GET, limits).unwrap().unwrap();
+            let head = read(&mut input, &Method::GET, limits, &mut Memory::default()).unwrap().unwrap();
             prop_assert_eq!(head.headers["x-a"].as_bytes(), value.as_bytes());
             prop_assert_eq!(head.extent, Extent::Length(7));
             prop_assert_eq!(&input[..], &after[..]);
@@ -321,7 +330,7 @@ mod tests {
         fn anything_is_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             let mut input = BytesMut::from(&bytes[..]);
             let before = input.len();
-            let head = read(&mut input, &Method::GET, (100, 4));
+            let head = read(&mut input, &Method::GET, (100, 4), &mut Memory::default());
             match head {
                 Ok(Some(head)) => prop_assert!(head.headers.len() <= 4 && before - input.len() <= 100),
                 Ok(None) => prop_assert!(input.len() == before && before <= 100),

@@ -209,6 +209,65 @@ fn an_answer_before_a_long_body_was_read_says_that_the_connection_closes() {
     assert_eq!(told("GET", 0), (200, None));
 }
 
+/// Such a client may send its next request in the place of the body.
+#[test]
+fn a_client_that_waits_with_a_body_that_nobody_wants_is_told_to_close() {
+    let site = Site::new();
+    let server = Server::start(&site, &[]);
+    for length in ["Content-Length: 5", "Transfer-Encoding: chunked"] {
+        let request = format!(
+            "PUT /hello.txt HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n{length}\r\n\r\n"
+        );
+        let got = parse(&exchange(server.address(), request));
+        assert_eq!((got.status, got.field("connection")), (405, Some("close")));
+    }
+}
+
+#[test]
+fn a_short_body_that_nobody_wants_is_passed_over() {
+    let site = Site::new();
+    let server = Server::start(&site, &[]);
+    let mut stream = connect(server.address());
+    let with_body = "POST /hello.txt HTTP/1.1\r\nHost: a\r\nContent-Length: 8000\r\n\r\n";
+    let next = "GET /hello.txt HTTP/1.1\r\nHost: a\r\n\r\n";
+    for piece in [8000, 100] {
+        stream.write_all(with_body.as_bytes()).unwrap();
+        // The answer comes before the body.
+        assert_eq!(read_one(&mut stream).status, 405);
+        for part in pattern(8000).chunks(piece) {
+            stream.write_all(part).unwrap();
+        }
+        stream.write_all(next.as_bytes()).unwrap();
+        assert_eq!(read_one(&mut stream).body, b"hello\n");
+    }
+}
+
+#[test]
+fn what_is_no_request_is_answered_with_the_reason() {
+    let site = Site::new();
+    let server = Server::start(&site, &[]);
+    for (fields, why) in [
+        (
+            "Content-Length: x",
+            "400 Bad Request\nContent-Length is no length, or there are two that differ\n",
+        ),
+        (
+            "Transfer-Encoding: gzip",
+            "400 Bad Request\nthe last transfer coding is not chunked, so the request has no end\n",
+        ),
+        (
+            &"a: b\r\n".repeat(100),
+            "431 Request Header Fields Too Large\nthe head has more than 100 fields, the most allowed\n",
+        ),
+    ] {
+        let request = format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n\r\n");
+        let got = parse(&exchange(server.address(), request));
+        assert_eq!(String::from_utf8(got.body.clone()).unwrap(), why);
+        assert_eq!(got.field("connection"), Some("close"));
+        assert_eq!(got.field("content-type"), Some("text/plain; charset=utf-8"));
+    }
+}
+
 #[test]
 fn http_1_0_closes_after_the_response() {
     let site = Site::new();
@@ -218,6 +277,22 @@ fn http_1_0_closes_after_the_response() {
         "GET /hello.txt HTTP/1.0\r\n\r\n",
     ));
     assert_eq!((got.status, got.body.as_slice()), (200, &b"hello\n"[..]));
+}
+
+#[test]
+fn http_1_0_keeps_the_connection_if_that_is_asked() {
+    let site = Site::new();
+    let server = Server::start(&site, &[]);
+    let mut stream = connect(server.address());
+    for _ in 0..2 {
+        stream
+            .write_all(b"GET /hello.txt HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
+            .unwrap();
+        let got = read_one(&mut stream);
+        assert!(got.head.starts_with("HTTP/1.0 200 OK\r\n"), "{}", got.head);
+        assert_eq!(got.field("connection"), Some("keep-alive"));
+        assert_eq!(got.body, b"hello\n");
+    }
 }
 
 #[test]

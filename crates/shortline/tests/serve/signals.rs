@@ -35,6 +35,25 @@ fn sigterm_ends_idle_connections_at_once() {
 }
 
 #[test]
+fn a_request_that_has_begun_is_still_answered() {
+    let site = Site::new();
+    let mut server = Server::start(&site, &[]);
+    let mut stream = connect(server.address());
+    let one = "GET /hello.txt HTTP/1.1\r\nHost: a\r\n\r\n";
+    stream.write_all(format!("{one}GET /").as_bytes()).unwrap();
+    read_one(&mut stream);
+    server.signal(Signal::TERM);
+    wait_for("the listening socket to be closed", || {
+        std::net::TcpStream::connect(server.address()).err()
+    });
+    stream.write_all(&one.as_bytes()[5..]).unwrap();
+    let got = parse(&read_to_end(&mut stream));
+    assert_eq!(got.body, b"hello\n");
+    assert_eq!(got.field("connection"), Some("close"));
+    assert!(server.wait().success());
+}
+
+#[test]
 fn the_deadline_ends_a_response_that_takes_longer() {
     let site = Site::new();
     let flags = [

@@ -171,7 +171,7 @@ pub async fn ask(
     let method = head.method.clone();
     let upgrade = head::upgrade_asked(&head);
     let caller = connection.caller(client);
-    let body = upload(body, &head, &held, upstream, trail)?;
+    let body = RequestBody::new(body, &head, &held, &upstream.options)?;
     let body = match upstream.options.speak_fastcgi() {
         true => Box::pin(measured(body, upstream)).await?,
         false => body,
@@ -194,23 +194,10 @@ pub async fn ask(
     Ok(proxied)
 }
 
-/// The request's body on its way to the backend.
-///
-/// What an `async fn` has once lent out keeps its room in the future to the end, even when it has moved on. So the body and the
-/// head move through functions that are not async: this one and [`request`].
-fn upload(
-    body: Received,
-    head: &Parts,
-    held: &Held,
-    upstream: &Upstream,
-    trail: &mut Trail,
-) -> Result<RequestBody, ProxyError> {
-    let body = RequestBody::new(body, head, held, &upstream.options)?;
-    trail.uploads(body.upload());
-    Ok(body)
-}
-
 /// The request as the backend gets it; a mirror gets a copy.
+///
+/// What an `async fn` has once lent out keeps its room in the future to the end, even when it has moved on. So body and head move through a
+/// function that is not async.
 fn request(
     route: &Route,
     caller: Caller,

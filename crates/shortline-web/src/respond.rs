@@ -72,8 +72,6 @@ struct Undecided {
     version: Version,
     method: Method,
     closes: bool,
-    /// If no backend reads its body, the connection closes behind it: so much is not passed over.
-    has_long_body: bool,
     /// Clients are told that HTTP/3 is there.
     announces: bool,
     account: Account,
@@ -118,7 +116,6 @@ pub fn respond(
         method: head.method.clone(),
         closes: asks_to_close(head.version, &head.headers)
             || head.version == Version::HTTP_11 && connection.server.is_retiring(),
-        has_long_body: body.holds_up(connection.settings.limits.header_bytes_max as u64),
         announces: place.is_open_to_all(connection),
         account,
     };
@@ -216,12 +213,10 @@ impl Undecided {
             version,
             method,
             closes,
-            has_long_body,
             announces,
             mut account,
         } = self;
-        let leaves_body = has_long_body && decided.at_backend.is_none();
-        if (closes || leaves_body) && decided.tunnel.is_none() {
+        if closes && decided.tunnel.is_none() {
             // Added later, these 19 bytes would have no room in the first quantum and make a segment of their own:
             // 80 bytes more per response on the link.
             let close = HeaderValue::from_static("close");
@@ -251,9 +246,7 @@ impl Undecided {
             connection.server.report_full(&full, account.identity());
             // Better to answer at once than to wait forever.
             let answer = Plan::text(StatusCode::SERVICE_UNAVAILABLE, &method);
-            // What the backend has not read of the request, nobody will.
-            let closes =
-                decided.leaves_body || says(&decided.headers, &header::CONNECTION, b"close");
+            let closes = says(&decided.headers, &header::CONNECTION, b"close");
             decided = if closes { closing(answer) } else { answer }.into();
             JobHandle::unscheduled()
         });

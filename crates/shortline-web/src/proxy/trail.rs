@@ -13,7 +13,6 @@ use shortline_base::clock::now_ns;
 
 use super::error::{ProxyError, with_sources};
 use super::pool::{Backend, Lease};
-use super::upload::Upload;
 use super::upstream::Upstream;
 use crate::identity::Identity;
 use crate::log::BackendRecord;
@@ -30,8 +29,6 @@ pub struct Trail {
     connected: Option<Duration>,
     /// When the head of an answer came.
     head_ns: Option<u64>,
-    /// The request's body, once it goes to a backend.
-    upload: Option<Arc<Upload>>,
 }
 
 /// Who was asked.
@@ -78,20 +75,7 @@ impl Trail {
             turned_to: None,
             connected: None,
             head_ns: None,
-            upload: None,
         }
-    }
-
-    /// Notes that this body goes to a backend.
-    pub(super) fn uploads(&mut self, upload: &Arc<Upload>) {
-        self.upload = Some(Arc::clone(upload));
-    }
-
-    /// Whether something of the request's body, if it came with one, was left unread: by the backend, or as none was asked. Then
-    /// no other request can follow on an HTTP/1.1 connection.
-    pub fn leaves_body(&self, had_body: bool) -> bool {
-        let upload = self.upload.as_ref();
-        upload.map_or(had_body, |upload| !upload.is_read())
     }
 
     /// Notes that it was admitted or refused.

@@ -60,15 +60,6 @@ impl Received {
         })
     }
 
-    /// Whether the next request of its connection is behind more than so many bytes of it.
-    pub fn holds_up(&self, bytes: u64) -> bool {
-        match self {
-            Self::Http1(body) => body.size_hint().lower() > bytes,
-            // Each request has a stream of its own, or all of it has been read.
-            Self::Http2(_) | Self::Streamed(..) | Self::Whole(_) => false,
-        }
-    }
-
     /// Whether it is known that there is none.
     pub fn is_empty(&self) -> bool {
         match self {

@@ -11,7 +11,7 @@ use shortline_tls::ClientIdentity;
 
 use super::asked::{page_head, sent_target, with_query, with_target};
 use super::limits::Deadline;
-use super::{Tunnel, cached, closing, refusal, target};
+use super::{Tunnel, cached, refusal, target};
 use crate::compress::{self, Compress, Passing};
 use crate::context::Connection;
 use crate::files::{Plan, PlanBody};
@@ -39,8 +39,6 @@ pub struct Decided {
     pub bandwidth: Option<Bandwidth>,
     /// A backend's part in it, if one was asked.
     pub at_backend: Option<AtBackend>,
-    /// Whether something of the request's body was left unread by a backend, or as none was asked.
-    pub leaves_body: bool,
     /// Whether a page may stand for it: it is this server's own, and nobody asked for it.
     pub is_own: bool,
 }
@@ -301,8 +299,6 @@ pub struct Answer {
     pub answer: Result<Proxied, ProxyError>,
     /// The backend's part.
     pub at_backend: AtBackend,
-    /// Whether something of the request's body was left unread.
-    leaves_body: bool,
 }
 
 /// Asks a backend of `route`. A response that may be kept is by `recorder`.
@@ -317,7 +313,6 @@ pub async fn ask_backend(
         identity.tell(&mut head.headers);
     }
     let mut trail = Trail::begin(asks.identity);
-    let had_body = !body.is_empty();
     let asking = proxy::ask(
         connection,
         (asks.client, asks.certificate.as_deref()),
@@ -334,7 +329,6 @@ pub async fn ask_backend(
     }
     Answer {
         answer,
-        leaves_body: trail.leaves_body(had_body),
         at_backend: trail.at_backend(ends),
     }
 }
@@ -344,12 +338,10 @@ impl Answer {
     pub fn decided(self, route: &Route, method: &Method) -> Decided {
         let decided = match self.answer {
             Ok(proxied) => Decided::proxied(proxied, route),
-            Err(error) if self.leaves_body => closing(error.plan(method)).into(),
             Err(error) => error.plan(method).into(),
         };
         Decided {
             at_backend: Some(self.at_backend),
-            leaves_body: self.leaves_body,
             ..decided
         }
     }
@@ -420,7 +412,6 @@ impl Decided {
             }),
             bandwidth: None,
             at_backend: None,
-            leaves_body: false,
             is_own: false,
         }
     }
@@ -444,7 +435,6 @@ impl From<Plan> for Decided {
             tunnel: None,
             bandwidth: None,
             at_backend: None,
-            leaves_body: false,
             is_own: true,
         }
     }

@@ -81,11 +81,6 @@ impl Upload {
         }
     }
 
-    /// Whether all of it was read.
-    pub fn is_read(&self) -> bool {
-        self.0.lock().phase == Phase::Ended
-    }
-
     /// Why the body failed, if it did.
     pub fn failure(&self) -> Option<UploadError> {
         match &self.0.lock().phase {

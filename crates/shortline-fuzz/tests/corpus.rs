@@ -11,7 +11,7 @@ use rand_chacha::ChaCha8Rng;
 use shortline_fuzz::{Entry, TARGETS};
 
 /// The number of inputs made for each target.
-const MUTANTS: usize = 50_000;
+const MUTANTS: usize = 30_000;
 /// The most changes to one input.
 const CHANGES_MAX: usize = 6;
 /// The longest input made, in bytes.

@@ -39,6 +39,8 @@ use wire::{Broken, Rest, Wire};
 
 /// The most requests answered in one poll. Then other connections have their turn.
 const REQUESTS_MAX: u32 = 16;
+/// The most writes of a response in one poll, for the same reason: a fast client has always room for more.
+const WRITES_MAX: u32 = 16;
 /// Bytes of a request that nobody reads, read and dropped as the connection ends. If they stayed unread when the socket closes,
 /// the client would lose the answer.
 const PASSED_OVER_BYTES_MAX: u64 = 64 * 1024;
@@ -286,8 +288,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Session<S> {
     /// Answers what is no request.
     fn refuse(&mut self, refusal: Refusal) {
         let plan = Plan::explained(refusal.status(), &Method::GET, &refusal);
-        let PlanBody::Segments(segments) = plan.body else {
-            return;
+        let segments = match plan.body {
+            PlanBody::Segments(segments) => segments,
+            PlanBody::Empty => Vec::new(),
         };
         let bytes = segments.iter().map(Segment::len).sum();
         self.keeps = false;
@@ -309,7 +312,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Session<S> {
         let Step::Body(outgoing, framing) = &mut self.step else {
             return Poll::Ready(Ok(()));
         };
-        loop {
+        for _ in 0..WRITES_MAX {
             let is_pending = loop {
                 if outgoing.is_complete() || self.wire.lock().output.is_full() {
                     break false;
@@ -337,6 +340,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Session<S> {
                 return Poll::Pending;
             }
         }
+        context.waker().wake_by_ref();
+        Poll::Pending
     }
 
     /// Ready once the next request may follow, or with the end of the connection.

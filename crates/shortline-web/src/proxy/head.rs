@@ -87,11 +87,13 @@ pub fn host_name(head: &Parts) -> Option<&str> {
         Some(host) => host,
         None => head.headers.get(header::HOST)?.to_str().ok()?,
     };
-    let digits = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
-    match host.rsplit_once(':') {
-        Some((name, port)) if digits(port) => Some(name),
-        _ => Some(host),
-    }
+    let bytes = host.as_bytes();
+    let has_port = |colon: usize| bytes[colon + 1..].iter().all(u8::is_ascii_digit);
+    let colon = bytes.iter().rposition(|byte| *byte == b':');
+    Some(match colon {
+        Some(colon) if has_port(colon) => &host[..colon],
+        _ => host,
+    })
 }
 
 /// The protocol that the client asks to switch to, if it may.

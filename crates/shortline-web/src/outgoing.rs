@@ -25,14 +25,8 @@ use crate::proxy::Relayed;
 /// The most bytes read at a time from a file that is not in memory, and written at a time by a response that is not
 /// scheduled: twice as fast as 256 KiB.
 const READ_BYTES: u32 = 64 * 1024;
-/// The most bytes of the kernel's copy of a file handed over at a time by a response that is not scheduled. The socket
-/// takes what it has room for.
-const COPY_BYTES_MAX: u64 = 1 << 30;
 /// A shorter rest of a file is not worth a pipe.
 const PIPED_BYTES_MIN: u64 = 256 * 1024;
-/// Pieces of the kernel's copy end at its pages. A piece that begins inside a page takes one more reference than fits
-/// into a packet.
-const PAGE_BYTES: u64 = 4096;
 /// A grant allows at least a chunk of this size, however much of it the head took.
 const CHUNK_BYTES_MIN: u32 = 512;
 
@@ -330,9 +324,7 @@ impl Outgoing {
         }
     }
 
-    /// What to hand over at once where no grant limits it. The kernel's copy of a file is sent in one piece: the kernel
-    /// then fills its packets (1 MB whole took 0.72 of the processor time of 64 KiB pieces). Only its end follows
-    /// by itself, so that the response counts as being sent until nearly all is with the kernel.
+    /// What to hand over at once where no grant limits it.
     fn unscheduled_bytes(&mut self) -> u32 {
         let Some((file, offset, len)) = self.content.first_file() else {
             return match &self.content {
@@ -349,9 +341,7 @@ impl Outgoing {
                 READ_BYTES
             };
         }
-        let most = len.saturating_sub(READ_BYTES.into()).min(COPY_BYTES_MAX);
-        let end = (offset + most) / PAGE_BYTES * PAGE_BYTES;
-        u32::try_from(end.saturating_sub(offset)).map_or(READ_BYTES, |bytes| bytes.max(READ_BYTES))
+        KernelCopy::piece_bytes(offset, len)
     }
 
     /// How much to read of a file on disk: a chunk of `bytes_max` and as many of whole grants as fit. What is

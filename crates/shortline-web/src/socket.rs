@@ -112,11 +112,7 @@ impl AsyncWrite for ClientSocket {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let slices = [io::IoSlice::new(bytes)];
-        if is_promise(bytes) {
-            return self.poll_promised(context, &slices, 0);
-        }
-        self.poll_written(context, bytes.len(), || self.sending().try_write(&slices))
+        self.poll_write_vectored(context, &[io::IoSlice::new(bytes)])
     }
 
     fn poll_write_vectored(

@@ -19,6 +19,14 @@ use shortline_base::socket::SendHalf;
 
 /// Shorter pieces are cheaper to copy: 10 KB by a tenth, with one system call instead of two.
 pub const KERNEL_COPY_BYTES_MIN: usize = 16 * 1024;
+/// The most bytes handed over at a time by a response that is not scheduled. The socket takes what it has room for.
+const PIECE_BYTES_MAX: u64 = 1 << 30;
+/// Pieces end at pages. One that begins inside a page takes one more reference than fits into a packet.
+const PAGE_BYTES: u64 = 4096;
+/// The end of a file, which follows by itself.
+const END_BYTES: u64 = 64 * 1024;
+/// What is shorter is not parted.
+const END_BYTES_MAX: u64 = 2 * END_BYTES;
 
 /// Limits the number of copies. Each is an open file.
 #[derive(Debug)]
@@ -73,6 +81,20 @@ impl KernelCopy {
         (end <= self.original.len()).then_some(offset as u64)
     }
 
+    /// How much to hand over at once of `len` bytes from `offset` on, where no grant limits it: nearly all, since the kernel then fills its
+    /// packets (1 MB whole took 0.72 of the processor time of 64 KiB pieces). Only its end follows by itself, so that the
+    /// response counts as being sent until nearly all is with the kernel.
+    pub fn piece_bytes(offset: u64, len: u64) -> u32 {
+        let bytes = match len {
+            0..END_BYTES_MAX => len,
+            _ => {
+                let most = (len - END_BYTES).min(PIECE_BYTES_MAX);
+                (offset + most) / PAGE_BYTES * PAGE_BYTES - offset
+            }
+        };
+        u32::try_from(bytes).unwrap_or(u32::MAX)
+    }
+
     /// Writes `before` to a socket, then gives it up to `len` bytes at `offset`. Returns how many
     /// it took.
     ///
@@ -116,6 +138,27 @@ mod tests {
 
     fn numbered(len: usize) -> Bytes {
         (0..len).map(|byte| (byte % 251) as u8).collect()
+    }
+
+    #[test]
+    fn nearly_all_is_one_piece_and_so_is_the_end() {
+        let pieces = |mut offset: u64, mut len: u64| {
+            let mut pieces = Vec::new();
+            while len > 0 {
+                let bytes = KernelCopy::piece_bytes(offset, len);
+                pieces.push(bytes);
+                offset += u64::from(bytes);
+                len -= u64::from(bytes);
+            }
+            pieces
+        };
+        assert_eq!(pieces(0, 1_000_000), [933_888, 66_112]);
+        assert_eq!(pieces(0, 1_048_576), [983_040, 65_536]);
+        assert_eq!(pieces(100, 200_000), [130_972, 69_028]);
+        assert_eq!(pieces(0, 100_000), [100_000]);
+        assert_eq!(pieces(7, 1), [1]);
+        let long = pieces(0, 3 << 30);
+        assert_eq!((long.len(), long[0]), (4, 1 << 30));
     }
 
     #[tokio::test]

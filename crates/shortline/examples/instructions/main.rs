@@ -8,7 +8,8 @@
 //! | `classify` | the type of 100 statements, of two forms and with other constants each time |
 //! | `admit` | 100 requests at a gate where 100 wait: finish, admit, arrive |
 //! | `scan` | where the 200 messages of a piece of a PostgreSQL stream begin |
-//! | `answer` | the heads of 100 responses of a backend over HTTP/1.1 |
+//! | `answer` | the heads of 100 responses of a backend over HTTP/1.1, on a connection that is kept |
+//! | `heads` | the heads of 100 requests of a client over HTTP/1.1, on a connection that is kept, and those of their responses |
 //! | `streams` | 100 requests over HTTP/2, each with an answer of 1 KB |
 //! | `pool::simple`, `pool::prepared`, `pool::extended` | 100 transactions of one client through the pool, as pgbench's select-only ones: by their text, a named statement, one without a name |
 //! | `pool::transaction` | 100 transactions of BEGIN, two statements and COMMIT |
@@ -34,6 +35,8 @@ use shortline_sched::admission::{
     Admission, AdmissionConfig, Capacity, Order, Outcome, RequestId, TypeId,
 };
 use shortline_sched::{Client as Owner, JobSpec, Policy, Scheduler, SchedulerConfig};
+use shortline_web::http1;
+use shortline_web::message::memory::Memory;
 use shortline_web::proxy::http1::head;
 
 const JOBS: u64 = 1_000;
@@ -68,6 +71,9 @@ fn main() {
     if is_wanted("answer") {
         answer(&mut answers());
     }
+    if is_wanted("heads") {
+        heads(&mut BytesMut::from(&request_heads()[..]));
+    }
     if is_wanted("streams") {
         streams(&greeted(), &requests());
     }
@@ -76,15 +82,48 @@ fn main() {
 
 #[inline(never)]
 fn answer(heads: &mut [BytesMut]) {
+    let mut memory = Memory::default();
     for text in heads {
-        let head = head::read(text, &Method::GET, HEAD_LIMITS);
+        let head = head::read(text, &Method::GET, HEAD_LIMITS, &mut memory);
         black_box(head).expect("invariant: it is a head");
     }
 }
 
 #[inline(never)]
-fn streams(server: &Server, requests: &[Vec<u8>]) {
-    let fields = HeaderMap::from_iter([
+fn heads(input: &mut BytesMut) {
+    let fields = response_fields();
+    let (mut memory, mut text) = (Memory::default(), Vec::new());
+    while let Some(head) =
+        http1::head::read(input, HEAD_LIMITS, &mut memory).expect("invariant: it is sound HTTP/1.1")
+    {
+        let form = (
+            http1::head::Form::of(&head.parts),
+            http1::head::Body::Length(1000),
+        );
+        http1::head::write(&mut text, StatusCode::OK, &fields, form, &mut {
+            head.keeps
+        });
+        black_box(&text);
+        text.clear();
+    }
+}
+
+/// Requests as browsers send them, behind each other.
+fn request_heads() -> Vec<u8> {
+    let request = |number| {
+        format!(
+            "GET /images/{number}.webp HTTP/1.1\r\nHost: www.example.com\r\nUser-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:145.0) \
+             Gecko/20100101 Firefox/145.0\r\nAccept: image/avif,image/webp,*/*\r\nAccept-Language: en\r\nAccept-Encoding: gzip, br\r\n\
+             Referer: http://www.example.com/\r\nCookie: session=0123456789abcdef\r\nConnection: keep-alive\r\n\r\n"
+        )
+    };
+    (0..ROUNDS)
+        .flat_map(|number| request(number).into_bytes())
+        .collect()
+}
+
+fn response_fields() -> HeaderMap {
+    HeaderMap::from_iter([
         (header::CONTENT_TYPE, HeaderValue::from_static("text/html")),
         (header::CONTENT_LENGTH, HeaderValue::from_static("1000")),
         (header::ETAG, HeaderValue::from_static("\"6566b0a0-3e8\"")),
@@ -92,7 +131,12 @@ fn streams(server: &Server, requests: &[Vec<u8>]) {
             header::DATE,
             HeaderValue::from_static("Thu, 26 Nov 2026 12:00:00 GMT"),
         ),
-    ]);
+    ])
+}
+
+#[inline(never)]
+fn streams(server: &Server, requests: &[Vec<u8>]) {
+    let fields = response_fields();
     for bytes in requests {
         server
             .receive(bytes)

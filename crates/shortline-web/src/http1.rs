@@ -22,7 +22,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http::Method;
+use http::{Method, StatusCode};
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
@@ -267,11 +267,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Session<S> {
             Some(bytes) => head::Body::Length(bytes),
             None => head::Body::Unknown,
         };
+        // The body was too long, or did not come: no more of it is waited for.
+        let is_refused =
+            [StatusCode::REQUEST_TIMEOUT, StatusCode::PAYLOAD_TOO_LARGE].contains(&status);
         let passed_bytes_max = self.passed_bytes_max();
         let mut wire = self.wire.lock();
         self.keeps &= match wire.rest_now() {
             Rest::Nothing | Rest::Read => true,
-            Rest::Bytes(bytes) => bytes <= passed_bytes_max,
+            Rest::Bytes(bytes) => bytes <= passed_bytes_max && !is_refused,
             Rest::Unknown => false,
         };
         wire.response_begins();

@@ -18,8 +18,8 @@ use http_body::Frame;
 
 use crate::http2::date;
 use crate::message::head::{
-    HeadError, Place, announced, ends_chunked, field_bytes, number, place, places, with_room,
-    write_field,
+    HeadError, Place, announced, ends_chunked, field_bytes, listed, may_have_body, number, place,
+    places, with_room, write_field,
 };
 use crate::message::memory::Memory;
 use crate::message::output::Output;
@@ -28,6 +28,9 @@ use crate::message::output::Output;
 const FIELDS_MORE: usize = 8;
 /// The longest target that [`Uri`] takes.
 const TARGET_BYTES_MAX: usize = u16::MAX as usize - 1;
+
+/// The most bytes of a response's head besides its fields: a status line, and what is said of the length, the connection and the date.
+const MORE_BYTES: usize = 192;
 
 /// A request's head.
 #[derive(Debug)]
@@ -207,8 +210,7 @@ impl Says {
             TRANSFER_ENCODING if self.version == Version::HTTP_10 => return Err(HeadError::Coded),
             TRANSFER_ENCODING => self.chunked = Some(ends_chunked(value)),
             CONNECTION => {
-                let options = value.as_bytes().split(|byte| *byte == b',');
-                for option in options.map(<[u8]>::trim_ascii) {
+                for option in listed(value) {
                     self.closes |= option.eq_ignore_ascii_case(b"close");
                     self.keeps |= option.eq_ignore_ascii_case(b"keep-alive");
                 }
@@ -320,8 +322,7 @@ pub fn write(
     (form, body): (Form, Body),
     keeps: &mut bool,
 ) -> Framing {
-    let has_length = !status.is_informational()
-        && ![StatusCode::NO_CONTENT, StatusCode::NOT_MODIFIED].contains(&status);
+    let has_length = may_have_body(status);
     let has_body = has_length && !form.is_head;
     let is_old = form.version == Version::HTTP_10;
     let framing = match body {
@@ -349,8 +350,7 @@ pub fn write(
             CONTENT_LENGTH if has_body || !has_length => continue,
             DATE => says_date = true,
             CONNECTION => {
-                let mut options = value.as_bytes().split(|byte| *byte == b',');
-                closes |= options.any(|option| option.trim_ascii().eq_ignore_ascii_case(b"close"));
+                closes |= listed(value).any(|option| option.eq_ignore_ascii_case(b"close"));
                 says_keeps = true;
             }
             _ => {}
@@ -377,9 +377,6 @@ pub fn write(
     text.extend_from_slice(b"\r\n");
     framing
 }
-
-/// The most bytes of a head besides its fields: a status line, and what is said of the length, the connection and the date.
-const MORE_BYTES: usize = 192;
 
 fn write_line(text: &mut Vec<u8>, is_old: bool, status: StatusCode) {
     let version = if is_old { "HTTP/1.0 " } else { "HTTP/1.1 " };

@@ -65,8 +65,6 @@ pub struct Wire<S> {
     /// Whether whoever might read the request's body no longer will.
     is_abandoned: bool,
     expecting: Expecting,
-    /// Whether the client was never told to send the body. It may have left it out.
-    is_untold: bool,
     read_bytes: usize,
     /// The task that reads the body.
     body_reader: Option<Waker>,
@@ -93,6 +91,8 @@ enum Expecting {
     Wanted,
     /// It is being told.
     Saying,
+    /// It was answered instead, and may have left the body out.
+    Untold,
 }
 
 /// What is left of a request's body, for who does not read it.
@@ -121,7 +121,6 @@ impl<S> Wire<S> {
             left: Left::Nothing,
             is_abandoned: true,
             expecting: Expecting::Nothing,
-            is_untold: false,
             read_bytes: BODY_READ_BYTES,
             body_reader: None,
             answerer: None,
@@ -139,7 +138,6 @@ impl<S> Wire<S> {
     /// A head was taken, and its body may follow. Returns the request's number.
     pub fn body_begins(&mut self, head: &Head) -> u64 {
         self.request += 1;
-        self.is_untold = false;
         self.left = match head.extent {
             Extent::Length(0) => Left::Nothing,
             Extent::Length(bytes) => Left::Length(bytes),
@@ -155,8 +153,10 @@ impl<S> Wire<S> {
 
     /// A response begins: it is too late to tell the client to go on.
     pub fn response_begins(&mut self) {
-        self.is_untold = self.expecting == Expecting::Wanted;
-        self.expecting = Expecting::Nothing;
+        self.expecting = match self.expecting {
+            Expecting::Wanted => Expecting::Untold,
+            _ => Expecting::Nothing,
+        };
     }
 
     /// Nobody reads that request's body any more.
@@ -177,7 +177,7 @@ impl<S> Wire<S> {
         }
     }
 
-    /// What is left of the body for who answers. Wakes the task once that changes by others.
+    /// The same as [`Self::rest_now`]. Wakes the task once that changes by others.
     pub fn rest(&mut self, context: &Context<'_>) -> Rest {
         let rest = self.rest_now();
         if rest == Rest::Read {
@@ -188,7 +188,7 @@ impl<S> Wire<S> {
 
     /// What is left of the body for who answers.
     pub fn rest_now(&self) -> Rest {
-        let is_untold = self.is_untold || self.expecting == Expecting::Wanted;
+        let is_untold = matches!(self.expecting, Expecting::Wanted | Expecting::Untold);
         match self.left {
             Left::Nothing => Rest::Nothing,
             Left::Length(_) | Left::Chunks(_) if !self.is_abandoned => Rest::Read,
@@ -333,7 +333,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     /// Tells the client to go on, if it waits for that.
     fn poll_tell(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.expecting {
-            Expecting::Nothing => return Poll::Ready(Ok(())),
+            Expecting::Nothing | Expecting::Untold => return Poll::Ready(Ok(())),
             Expecting::Wanted => {
                 self.expecting = Expecting::Saying;
                 self.output.text().extend_from_slice(CONTINUE);

@@ -3,8 +3,8 @@
 use std::mem::MaybeUninit;
 
 use bytes::Bytes;
-use http::HeaderMap;
 use http::header::{CONTENT_LENGTH, HeaderName, HeaderValue, TRAILER, TRANSFER_ENCODING};
+use http::{HeaderMap, StatusCode};
 
 use super::memory::Memory;
 
@@ -133,17 +133,28 @@ pub fn trailers(text: &Bytes, fields_max: usize) -> Result<HeaderMap, HeadError>
 
 /// The trailers that a head announces (RFC 9110, 6.6.2). Others are not sent on.
 pub fn announced(headers: &HeaderMap) -> Vec<HeaderName> {
-    let named = headers.get_all(TRAILER).iter();
-    let names = named.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
-    let names = names.filter_map(|name| HeaderName::from_bytes(name.trim_ascii()).ok());
+    let named = headers.get_all(TRAILER).iter().flat_map(listed);
+    let names = named.filter_map(|name| HeaderName::from_bytes(name).ok());
     let framing = [CONTENT_LENGTH, TRANSFER_ENCODING, TRAILER];
     names.filter(|name| !framing.contains(name)).collect()
 }
 
 /// Whether the last of the transfer codings that a field lists is `chunked`.
 pub fn ends_chunked(codings: &HeaderValue) -> bool {
-    let last = codings.as_bytes().rsplit(|byte| *byte == b',').next();
-    last.is_some_and(|coding| coding.trim_ascii().eq_ignore_ascii_case(b"chunked"))
+    let last = listed(codings).last();
+    last.is_some_and(|coding| coding.eq_ignore_ascii_case(b"chunked"))
+}
+
+/// What a field lists (RFC 9110, 5.6.1).
+pub fn listed(value: &HeaderValue) -> impl Iterator<Item = &[u8]> {
+    let parts = value.as_bytes().split(|byte| *byte == b',');
+    parts.map(<[u8]>::trim_ascii)
+}
+
+/// Whether responses with this status may have a body (RFC 9110, 6.4.1).
+pub fn may_have_body(status: StatusCode) -> bool {
+    let never = [StatusCode::NO_CONTENT, StatusCode::NOT_MODIFIED];
+    !status.is_informational() && !never.contains(&status)
 }
 
 /// The number that digits are, and nothing but digits.

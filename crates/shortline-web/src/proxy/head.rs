@@ -25,6 +25,8 @@ use http_body::Body;
 use percent_encoding::percent_decode_str;
 use shortline_tls::ClientIdentity;
 
+use crate::message::head::listed;
+
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
@@ -250,10 +252,7 @@ fn options<'a>(
     headers: &'a HeaderMap,
     name: &HeaderName,
 ) -> impl Iterator<Item = &'a [u8]> + use<'a> {
-    let values = headers.get_all(name).iter();
-    values
-        .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
-        .map(|option| option.trim_ascii())
+    headers.get_all(name).iter().flat_map(listed)
 }
 
 /// The host that the client named: in the target (RFC 9112 3.2.2), or else in `Host`.

@@ -7,7 +7,8 @@ use http::{HeaderMap, Method, Request, StatusCode, Version};
 
 use super::super::head::says;
 use crate::message::head::{
-    HeadError, Place, ends_chunked, field_bytes, fields, number, places, with_room, write_fields,
+    HeadError, Place, ends_chunked, field_bytes, fields, may_have_body, number, places, with_room,
+    write_fields,
 };
 use crate::message::memory::Memory;
 
@@ -138,9 +139,7 @@ fn extent(
     version: Version,
     headers: &mut HeaderMap,
 ) -> Result<Extent, HeadError> {
-    let has_none = status.is_informational()
-        || [StatusCode::NO_CONTENT, StatusCode::NOT_MODIFIED].contains(&status);
-    if has_none || *method == Method::HEAD {
+    if !may_have_body(status) || *method == Method::HEAD {
         return Ok(Extent::Length(0));
     }
     if headers.contains_key(TRANSFER_ENCODING) {

@@ -15,7 +15,10 @@ pub struct Fields {
     authority: Option<Authority>,
     path: Option<PathAndQuery>,
     regular: HeaderMap,
+    /// What `Content-Length` says.
+    length: Option<u64>,
     list_bytes: usize,
+    is_length_malformed: bool,
     /// A pseudo-header field was among them.
     has_pseudo: bool,
     is_malformed: bool,
@@ -62,21 +65,38 @@ impl Fields {
 
     fn add_regular(&mut self, name: &HeaderName, value: &HeaderValue) {
         self.is_malformed |= is_of_a_connection(name, value);
+        if *name == header::CONTENT_LENGTH {
+            let bytes = number(value);
+            self.is_length_malformed |=
+                bytes.is_none() || self.length.is_some() && self.length != bytes;
+            self.length = bytes;
+        }
         // It fails for more fields than a map can have, which is more than a list has room for.
         self.is_too_large |= self.regular.try_append(name, value.clone()).is_err();
     }
 
-    /// All of the block's.
+    /// Whether all of the block may go on.
     ///
     /// # Errors
     /// [`Unsound`]
-    pub fn finish(self) -> Result<Self, Unsound> {
+    pub fn check(&self) -> Result<(), Unsound> {
         if self.is_malformed {
             Err(Unsound::Malformed)
         } else if self.is_too_large {
             Err(Unsound::TooLarge)
         } else {
-            Ok(self)
+            Ok(())
+        }
+    }
+
+    /// The length that a request says its body has. `None`: it says none.
+    ///
+    /// # Errors
+    /// It says no number, or two.
+    pub fn content_length(&self) -> Result<Option<u64>, ()> {
+        match self.is_length_malformed {
+            true => Err(()),
+            false => Ok(self.length),
         }
     }
 
@@ -120,18 +140,8 @@ fn is_of_a_connection(name: &HeaderName, value: &HeaderValue) -> bool {
     }
 }
 
-/// The length that a request says its body has. `None`: it says none. An error: it says no number, or two.
-pub fn content_length(head: &Parts) -> Result<Option<u64>, ()> {
-    let mut said = None;
-    for value in head.headers.get_all(header::CONTENT_LENGTH) {
-        let digits = value.as_bytes();
-        let is_number = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
-        let length = value.to_str().ok().filter(|_| is_number);
-        let length: u64 = length.and_then(|text| text.parse().ok()).ok_or(())?;
-        if said.is_some_and(|said| said != length) {
-            return Err(());
-        }
-        said = Some(length);
-    }
-    Ok(said)
+fn number(value: &HeaderValue) -> Option<u64> {
+    let digits = value.to_str().ok()?;
+    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| digits.parse().ok()).flatten()
 }

@@ -43,6 +43,7 @@ struct Logged {
     user: Option<Vec<u8>>,
     fields: FieldValues,
     time: SystemTime,
+    decided_ns: Option<u64>,
     at_backend: Option<AtBackend>,
 }
 
@@ -56,7 +57,6 @@ pub struct Account {
     identity: Option<Identity>,
     status: u16,
     begun_ns: u64,
-    decided_ns: Option<u64>,
     granted_ns: Option<u64>,
     body_bytes: u64,
     complete: bool,
@@ -83,7 +83,6 @@ impl Account {
             identity: None,
             status: 0,
             begun_ns: now_ns(),
-            decided_ns: None,
             granted_ns: None,
             body_bytes: 0,
             complete: false,
@@ -144,8 +143,8 @@ impl Account {
     /// Notes what the response is.
     pub fn decided(&mut self, status: u16, headers: &HeaderMap, at_backend: Option<AtBackend>) {
         self.status = status;
-        self.decided_ns = Some(now_ns());
         if let Some(logged) = &mut self.logged {
+            logged.decided_ns = Some(now_ns());
             logged.fields.response = values_of(&logged.log.fields().response, headers);
             logged.at_backend = at_backend;
         }
@@ -231,7 +230,7 @@ impl Account {
             body_bytes: self.body_bytes,
             fields: logged.fields,
             wait: between(self.begun_ns, granted_ns),
-            queue: between(self.decided_ns.unwrap_or(ended_ns), granted_ns),
+            queue: between(logged.decided_ns.unwrap_or(ended_ns), granted_ns),
             send: between(granted_ns, ended_ns),
             backend: logged.at_backend.map(|backend| backend.record()),
             time: logged.time,
@@ -260,6 +259,7 @@ impl Logged {
             user: user(&head.headers),
             fields,
             time: clock::date(),
+            decided_ns: None,
             at_backend: None,
         }
     }

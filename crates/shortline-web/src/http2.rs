@@ -8,7 +8,7 @@
 //! time, system calls and TLS records are most of the work.
 
 use std::cell::RefCell;
-use std::future::{Future, poll_fn};
+use std::future::{Future, pending, poll_fn};
 use std::io;
 use std::mem::MaybeUninit;
 use std::pin::{Pin, pin};
@@ -28,9 +28,9 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::context::Connection;
 use crate::outgoing::Outgoing;
-use crate::place;
+use crate::place::{self, Place};
 use crate::proxy::{ContinueWanted, Http2Body, Received};
-use crate::respond::{Started, respond};
+use crate::respond::{Responding, Started, respond};
 use crate::unwanted;
 use crate::watch::Order;
 
@@ -103,11 +103,8 @@ where
                     return Poll::Ready(Ok(End::Gone));
                 }
                 while let Some(request) = server.next_request() {
-                    let mut exchange = Box::pin(exchange(Arc::clone(connection), request));
-                    // Most need not wait, and then they take no place among those that do.
-                    if exchange.as_mut().poll(context).is_pending() {
-                        exchanges.push(exchange);
-                    }
+                    // Most need not wait, and then they have no future, nor a place among those that do.
+                    exchanges.extend(begin(connection, request, context));
                 }
                 reads_left -= 1;
                 continue;
@@ -187,129 +184,231 @@ where
     .await
 }
 
-/// A request and its response.
-async fn exchange(connection: Arc<Connection>, request: Request) {
+/// What is left of an exchange that waits.
+enum Left {
+    /// The request's body, which nobody wants, comes before the response.
+    Body(Box<(Parts, Body, Place)>),
+    /// The response is not decided, or has no grant.
+    Response(Responding, Option<ContinueWanted>),
+    /// The head is sent.
+    Rest(Box<Outgoing>),
+}
+
+/// Answers a request as far as that needs no waiting. `Some`: what is left.
+fn begin(
+    connection: &Arc<Connection>,
+    request: Request,
+    context: &mut Context<'_>,
+) -> Option<impl Future<Output = ()> + Send + use<>> {
     let Request { head, body, answer } = request;
-    if let Err(reason) = respond_to(&connection, head, body, &answer).await {
-        answer.reset(reason);
+    let left = match begin_response(connection, (head, body), &answer, context) {
+        Ok(left) => left?,
+        Err(reason) => {
+            answer.reset(reason);
+            return None;
+        }
+    };
+    let connection = Arc::clone(connection);
+    Some(async move {
+        if let Err(reason) = finish(&connection, left, &answer).await {
+            answer.reset(reason);
+        }
+    })
+}
+
+/// An error resets the stream, unless that is over already.
+fn begin_response(
+    connection: &Arc<Connection>,
+    (head, body): (Parts, Body),
+    answer: &Answer,
+    context: &mut Context<'_>,
+) -> Result<Option<Left>, Reason> {
+    let place = place::find(connection, &head);
+    if !body.is_end_stream() && !place.has_route(connection, &head) {
+        return Ok(Some(Left::Body(Box::new((head, body, place)))));
+    }
+    let (mut responding, continue_wanted) = respond_to(connection, head, body, place);
+    let Poll::Ready(started) = Pin::new(&mut responding).poll(context) else {
+        return Ok(Some(Left::Response(responding, continue_wanted)));
+    };
+    let mut outgoing = send_head(started.map_err(refused)?, answer)?;
+    match poll_send(&mut outgoing, answer, context) {
+        Poll::Ready(Ok(Sent::All)) => Ok(None),
+        Poll::Ready(Err(error)) => Err(ended_early(error)),
+        Poll::Ready(Ok(Sent::Until(_))) | Poll::Pending => Ok(Some(Left::Rest(outgoing))),
     }
 }
 
-/// Answers a request. An error resets the stream, unless that is over already.
-async fn respond_to(
+fn respond_to(
     connection: &Arc<Connection>,
     head: Parts,
-    mut body: Body,
-    answer: &Answer,
-) -> Result<(), Reason> {
-    let place = place::find(connection, &head);
-    if !body.is_end_stream() && !place.has_route(connection, &head) {
-        let time_max = connection.settings.limits.header_time_max;
-        let passed = unwanted::pass_over(&mut body, time_max).await;
-        passed.map_err(|_| Reason::CANCEL)?;
-    }
-    let continue_wanted = ContinueWanted::default();
+    body: Body,
+    place: Place,
+) -> (Responding, Option<ContinueWanted>) {
+    let continue_wanted = (!body.is_end_stream()).then(ContinueWanted::default);
     let received = Received::Http2(Http2Body {
         stream: body,
         continue_wanted: continue_wanted.clone(),
     });
-    let started = {
-        let mut work = pin!(respond(connection, head, received, place));
-        let mut go_on = pin!(continue_wanted.wanted().fuse());
-        poll_fn(|context| {
-            // Most need not wait, and then nothing else is asked for.
-            if let Poll::Ready(started) = work.as_mut().poll(context) {
-                return Poll::Ready(started.map_err(|error| {
-                    tracing::debug!("HTTP/2 stream refused: {error}");
-                    Reason::REFUSED_STREAM
-                }));
-            }
-            if go_on.as_mut().poll(context).is_ready() {
-                // It fails only for a stream that is over.
-                let _ = answer.go_on();
-            }
-            // Once the client has reset the stream, dropping the future takes its job out of the queue.
-            answer.poll_reset(context).map(|_| Err(Reason::CANCEL))
-        })
-        .await?
-    };
-    let sent = send(connection, started, answer).await;
-    sent.map_err(|error| {
-        tracing::debug!("HTTP/2 stream ended early: {error}");
-        Reason::INTERNAL_ERROR
-    })
+    (respond(connection, head, received, place), continue_wanted)
 }
 
-async fn send(connection: &Connection, started: Started, answer: &Answer) -> io::Result<()> {
+/// Does what is left of an exchange. An error resets the stream, unless that is over already.
+async fn finish(connection: &Arc<Connection>, left: Left, answer: &Answer) -> Result<(), Reason> {
+    let (responding, continue_wanted) = match left {
+        Left::Rest(outgoing) => return send(connection, outgoing, answer).await,
+        Left::Response(responding, continue_wanted) => (responding, continue_wanted),
+        Left::Body(asked) => {
+            let (head, mut body, place) = *asked;
+            let time_max = connection.settings.limits.header_time_max;
+            let passed = unwanted::pass_over(&mut body, time_max).await;
+            passed.map_err(|_| Reason::CANCEL)?;
+            respond_to(connection, head, body, place)
+        }
+    };
+    let started = start(responding, continue_wanted, answer).await?;
+    let outgoing = send_head(started, answer)?;
+    send(connection, outgoing, answer).await
+}
+
+/// Waits for a response, and says that the client should go on with its body where that is wanted.
+async fn start(
+    mut responding: Responding,
+    continue_wanted: Option<ContinueWanted>,
+    answer: &Answer,
+) -> Result<Started, Reason> {
+    let go_on = async {
+        match &continue_wanted {
+            Some(wanted) => wanted.wanted().await,
+            None => pending().await,
+        }
+    };
+    let mut go_on = pin!(go_on.fuse());
+    poll_fn(|context| {
+        if let Poll::Ready(started) = Pin::new(&mut responding).poll(context) {
+            return Poll::Ready(started.map_err(refused));
+        }
+        if go_on.as_mut().poll(context).is_ready() {
+            // It fails only for a stream that is over.
+            let _ = answer.go_on();
+        }
+        // Once the client has reset the stream, dropping the future takes its job out of the queue.
+        answer.poll_reset(context).map(|_| Err(Reason::CANCEL))
+    })
+    .await
+}
+
+/// Sends the head of a response, and returns what follows.
+fn send_head(started: Started, answer: &Answer) -> Result<Box<Outgoing>, Reason> {
     let Started {
         status,
         headers,
-        mut outgoing,
+        outgoing,
         tunnel: _,
     } = started;
     let date = (!headers.contains_key(header::DATE)).then(date);
-    answer
-        .send_head(status, &headers, date.as_ref(), outgoing.is_complete())
-        .map_err(over)?;
+    let sent = answer.send_head(status, &headers, date.as_ref(), outgoing.is_complete());
+    sent.map_err(|error| ended_early(over(error)))?;
+    Ok(outgoing)
+}
+
+/// How far a response was sent.
+enum Sent {
+    All,
+    /// It has a grant, and there is no room.
+    Until(Closed),
+}
+
+/// What there is no room in.
+enum Closed {
+    /// The client's window.
+    Window,
+    /// What waits for the socket.
+    Output,
+}
+
+/// Sends of a response what may leave now. It is pending while it has no grant, or its bytes are not there.
+fn poll_send(
+    outgoing: &mut Outgoing,
+    answer: &Answer,
+    context: &mut Context<'_>,
+) -> Poll<io::Result<Sent>> {
     while !outgoing.is_complete() {
-        // Data needs window; the end of a stream does not.
-        let bytes = window(connection, &mut outgoing, answer).await?;
-        let frame = poll_fn(
-            |context| match outgoing.poll_frame(context, bytes.unwrap_or(0)) {
-                Poll::Pending => answer
-                    .poll_reset(context)
-                    .map(|error| Some(Err(over(error)))),
-                frame => frame,
+        let bytes_max = match ready!(outgoing.poll_ready(context))? {
+            // Only the end is left. Data needs room; the end of a stream does not.
+            None => 0,
+            Some(granted_bytes) => match answer.room().map_err(over)? {
+                Room::Bytes(bytes) => granted_bytes.min(bytes),
+                Room::NoWindow => return Poll::Ready(Ok(Sent::Until(Closed::Window))),
+                Room::NoOutput => return Poll::Ready(Ok(Sent::Until(Closed::Output))),
             },
-        );
-        let end = match frame.await.transpose()?.map(Frame::into_data) {
+        };
+        let frame = ready!(outgoing.poll_frame(context, bytes_max)).transpose()?;
+        let sent = match frame.map(Frame::into_data) {
             Some(Ok(chunk)) => answer.send_data(chunk, outgoing.is_complete()),
             Some(Err(frame)) => answer.send_trailers(&frame.into_trailers().unwrap_or_default()),
             None => answer.send_data(Bytes::new(), true),
         };
-        end.map_err(over)?;
+        sent.map_err(over)?;
     }
-    Ok(())
+    Poll::Ready(Ok(Sent::All))
 }
 
-/// Waits until the stream has both a grant and window. Returns how many bytes both cover. `None`:
-/// only the end of the stream is left to send.
-async fn window(
+/// Sends what follows the head, and waits for grants and room.
+async fn send(
+    connection: &Connection,
+    mut outgoing: Box<Outgoing>,
+    answer: &Answer,
+) -> Result<(), Reason> {
+    let mut sent = async || -> io::Result<()> {
+        loop {
+            let closed = poll_fn(|context| match poll_send(&mut outgoing, answer, context) {
+                Poll::Pending => answer.poll_reset(context).map(|error| Err(over(error))),
+                sent => sent,
+            });
+            match closed.await? {
+                Sent::All => return Ok(()),
+                Sent::Until(Closed::Output) => {
+                    outgoing.decline();
+                    answer.output().await.map_err(over)?;
+                }
+                Sent::Until(Closed::Window) => {
+                    window_opens(connection, &mut outgoing, answer).await?;
+                }
+            }
+        }
+    };
+    sent().await.map_err(ended_early)
+}
+
+/// Waits until the client's window may be open again.
+async fn window_opens(
     connection: &Connection,
     outgoing: &mut Outgoing,
     answer: &Answer,
-) -> io::Result<Option<u32>> {
-    loop {
-        let granted_bytes = poll_fn(|context| match outgoing.poll_ready(context) {
-            Poll::Pending => answer.poll_reset(context).map(|error| Err(over(error))),
-            granted => granted,
-        })
-        .await?;
-        let Some(granted_bytes) = granted_bytes else {
-            return Ok(None);
-        };
-        match answer.room().map_err(over)? {
-            Room::Bytes(bytes) => return Ok(Some(granted_bytes.min(bytes))),
-            Room::NoOutput => {
-                outgoing.decline();
-                answer.output().await.map_err(over)?;
-                continue;
-            }
-            Room::NoWindow => {}
-        }
-        // No move is missed in between.
-        let mut look_again = pin!(connection.watch.look_again());
-        outgoing.decline();
-        if connection.watch.gives_up() {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        let _window_closed = connection.watch.window_closed();
-        poll_fn(|context| match look_again.as_mut().poll(context) {
-            Poll::Pending => answer.poll_reset(context).map(|error| Err(over(error))),
-            Poll::Ready(()) => Poll::Ready(Ok(())),
-        })
-        .await?;
+) -> io::Result<()> {
+    // No move is missed in between.
+    let mut look_again = pin!(connection.watch.look_again());
+    outgoing.decline();
+    if connection.watch.gives_up() {
+        return Err(io::ErrorKind::TimedOut.into());
     }
+    let _window_closed = connection.watch.window_closed();
+    poll_fn(|context| match look_again.as_mut().poll(context) {
+        Poll::Pending => answer.poll_reset(context).map(|error| Err(over(error))),
+        Poll::Ready(()) => Poll::Ready(Ok(())),
+    })
+    .await
+}
+
+fn refused(error: io::Error) -> Reason {
+    tracing::debug!("HTTP/2 stream refused: {error}");
+    Reason::REFUSED_STREAM
+}
+
+fn ended_early(error: io::Error) -> Reason {
+    tracing::debug!("HTTP/2 stream ended early: {error}");
+    Reason::INTERNAL_ERROR
 }
 
 fn over(error: StreamOver) -> io::Error {

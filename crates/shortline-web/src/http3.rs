@@ -298,7 +298,7 @@ impl Exchange {
             mut outgoing,
             tunnel: _,
         } = started;
-        let response = multiplexed_head(status, headers);
+        let response = multiplexed_head(status, headers.into_map());
         sender.send_response(response).await?;
         while !outgoing.is_complete() {
             // Data needs the client's window; the end of a stream does not.

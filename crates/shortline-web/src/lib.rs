@@ -45,6 +45,7 @@ pub mod response_cache;
 pub mod rules;
 pub mod server;
 mod session;
+mod shared_fields;
 pub mod sites;
 mod socket;
 pub mod trace_context;

@@ -3,7 +3,7 @@
 
 use http::header::HeaderValue;
 use http::request::Parts;
-use http::{HeaderMap, Method, StatusCode, Uri};
+use http::{Method, StatusCode, Uri};
 
 use crate::compress::Compress;
 use crate::context::Connection;
@@ -15,7 +15,8 @@ use crate::response_cache::LetIn;
 use crate::rules::auth::{Access, Auth};
 use crate::rules::forward_auth::About;
 use crate::rules::pages::Page;
-use crate::rules::{Asker, Changes, Granted, Rule, Ruled};
+use crate::rules::{Asker, Granted, Rule, Ruled};
+use crate::shared_fields::SharedFields;
 use crate::sites::{self, Site, SiteNumber};
 
 /// What is known of a request before it is answered.
@@ -269,7 +270,7 @@ impl Spot {
     pub fn changes_fields(&self, connection: &Connection) -> bool {
         let rule = self.rule(connection);
         rule.is_some_and(|rule| {
-            rule.auth.is_some() || rule.forward_auth.is_some() || rule.request != Changes::default()
+            rule.auth.is_some() || rule.forward_auth.is_some() || !rule.request.is_empty()
         })
     }
 
@@ -284,15 +285,17 @@ impl Spot {
     }
 
     /// Adds to a response what its site and rule say.
-    pub fn complete(&self, connection: &Connection, headers: &mut HeaderMap) {
+    pub fn complete(&self, connection: &Connection, headers: &mut SharedFields) {
         self.site(connection).complete(connection.secure, headers);
         if let Some(rule) = self.rule(connection) {
-            rule.response.apply(headers);
+            if !rule.response.is_empty() {
+                rule.response.apply(headers.change());
+            }
             if let Some(cors) = &rule.cors {
                 let answer = self.answer.as_ref();
                 let is_preflight =
                     answer.is_some_and(|answer| answer.kind == AnswerKind::Preflight);
-                cors.complete(self.origin.as_ref(), is_preflight, headers);
+                cors.complete(self.origin.as_ref(), is_preflight, headers.change());
             }
         }
     }

@@ -159,6 +159,9 @@ fn is_literal(text: &[u8]) -> bool {
 
 /// A name, which may be empty. An IPv4 address looks like one.
 fn is_name(text: &[u8]) -> bool {
+    if text.iter().all(|byte| is_name_byte(*byte)) {
+        return true;
+    }
     let mut rest = text;
     while let Some((byte, after)) = rest.split_first() {
         rest = match (byte, after) {
@@ -175,7 +178,21 @@ fn is_name(text: &[u8]) -> bool {
 }
 
 fn is_name_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || NAME_MARKS.contains(&byte)
+    static ARE: [bool; 256] = {
+        let mut are = [false; 256];
+        let mut byte = 0;
+        while byte < 256 {
+            are[byte] = (byte as u8).is_ascii_alphanumeric();
+            byte += 1;
+        }
+        let mut mark = 0;
+        while mark < NAME_MARKS.len() {
+            are[NAME_MARKS[mark] as usize] = true;
+            mark += 1;
+        }
+        are
+    };
+    ARE[usize::from(byte)]
 }
 
 #[cfg(test)]

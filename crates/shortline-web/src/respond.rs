@@ -28,6 +28,7 @@ use crate::outgoing::{Framing, Outgoing};
 use crate::place::Place;
 use crate::proxy::head::says;
 use crate::proxy::{Received, Switched};
+use crate::shared_fields::SharedFields;
 use decide::Decided;
 pub use limits::Presence;
 
@@ -52,7 +53,7 @@ pub struct Started {
     /// Its status.
     pub status: StatusCode,
     /// Its header fields, without the date.
-    pub headers: HeaderMap,
+    pub headers: SharedFields,
     /// Its body, which waits for its turns.
     pub outgoing: Box<Outgoing>,
     /// What takes over the connection afterwards.
@@ -220,18 +221,19 @@ impl Undecided {
             // Added later, these 19 bytes would have no room in the first quantum and make a segment of their own:
             // 80 bytes more per response on the link.
             let close = HeaderValue::from_static("close");
-            decided.headers.insert(header::CONNECTION, close);
+            decided.headers.change().insert(header::CONNECTION, close);
         }
         if let Some(announcement) = &account.connection().announcement
             && announces
         {
-            let field = decided.headers.entry(header::ALT_SVC);
+            let field = decided.headers.change().entry(header::ALT_SVC);
             field.or_insert_with(|| announcement.clone());
         }
         if let Some(identity) = account.identity()
             && account.connection().settings.tells_request_id
         {
-            decided.headers.insert(X_REQUEST_ID, identity.id.field());
+            let field = identity.id.field();
+            decided.headers.change().insert(X_REQUEST_ID, field);
         }
         let client = account.client();
         let connection = account.connection();
@@ -329,7 +331,7 @@ fn refusal(status: StatusCode, head: &Parts, why: &dyn Display) -> Plan {
 /// An answer after which the connection closes.
 fn closing(mut plan: Plan) -> Plan {
     let close = HeaderValue::from_static("close");
-    plan.headers.insert(header::CONNECTION, close);
+    plan.headers.change().insert(header::CONNECTION, close);
     plan
 }
 

@@ -39,14 +39,15 @@ use shortline_sched::Network;
 use shortline_tls::names;
 
 use crate::compress::Compress;
-use crate::files::Plan;
 use crate::files::paths::encode_path;
+use crate::files::{Plan, PlanBody};
 use crate::pace::Bandwidth;
 use crate::place::{Answer, AnswerKind};
 use crate::proxy::UpstreamOptions;
 use crate::proxy::head::host_name;
 use crate::proxy::routes::is_below;
 use crate::proxy::upstream::Upstream;
+use crate::shared_fields::SharedFields;
 use auth::Auth;
 use auth::users::Users;
 use cors::Cors;
@@ -122,6 +123,8 @@ pub enum Reply {
         status: StatusCode,
         /// The body, plain text.
         body: Bytes,
+        /// The fields that say so.
+        fields: SharedFields,
     },
 }
 
@@ -319,6 +322,17 @@ impl When {
     }
 }
 
+impl Reply {
+    /// The answer with a text.
+    pub fn respond(status: StatusCode, body: Bytes) -> Self {
+        Self::Respond {
+            status,
+            fields: Plan::with_text(status, &Method::GET, body.clone()).headers,
+            body,
+        }
+    }
+}
+
 impl Rule {
     /// Applies what comes before a file or backend is asked.
     pub fn apply(&self, head: &Parts, asker: Asker) -> Ruled {
@@ -390,10 +404,18 @@ impl Rule {
                     return Plan::text(StatusCode::BAD_REQUEST, &head.method);
                 };
                 let mut plan = Plan::text(*status, &head.method);
-                plan.headers.insert(LOCATION, location);
+                plan.headers.change().insert(LOCATION, location);
                 plan
             }
-            Reply::Respond { status, body } => Plan::with_text(*status, &head.method, body.clone()),
+            Reply::Respond {
+                status,
+                body,
+                fields,
+            } => Plan {
+                status: *status,
+                headers: fields.clone(),
+                body: PlanBody::of_bytes(&head.method, body.clone()),
+            },
         }
     }
 

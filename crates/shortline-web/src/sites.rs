@@ -20,7 +20,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::header::{HeaderValue, LOCATION, STRICT_TRANSPORT_SECURITY};
 use http::request::Parts;
-use http::{HeaderMap, Method, StatusCode};
+use http::{Method, StatusCode};
 use shortline_tls::names::{Names, Pattern};
 use shortline_tls::{Certificate, ClientAuth};
 
@@ -32,6 +32,7 @@ use crate::proxy::head::host_name;
 use crate::proxy::routes::Routes;
 use crate::rules::Rules;
 use crate::rules::pages::Pages;
+use crate::shared_fields::SharedFields;
 
 /// What answers the requests for some names.
 pub struct Site {
@@ -255,9 +256,11 @@ impl Site {
     }
 
     /// Adds what the site says in each response.
-    pub fn complete(&self, is_secure: bool, headers: &mut HeaderMap) {
+    pub fn complete(&self, is_secure: bool, headers: &mut SharedFields) {
         if is_secure && let Some(value) = &self.transport_security {
-            headers.insert(STRICT_TRANSPORT_SECURITY, value.clone());
+            headers
+                .change()
+                .insert(STRICT_TRANSPORT_SECURITY, value.clone());
         }
     }
 
@@ -340,6 +343,6 @@ fn redirect(host: &str, port: u16, head: &Parts) -> Plan {
     };
     // It keeps the method, unlike 301.
     let mut plan = Plan::text(StatusCode::PERMANENT_REDIRECT, &head.method);
-    plan.headers.insert(LOCATION, location);
+    plan.headers.change().insert(LOCATION, location);
     plan
 }

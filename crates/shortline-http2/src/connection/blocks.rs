@@ -6,7 +6,7 @@ use super::received::{Fault, parent, unpadded};
 use super::{Connection, Ending, calm, protocol, size};
 use crate::error::{ConnectionError, Reason};
 use crate::frame::{self, Head};
-use crate::request::{Fields, Unsound, content_length};
+use crate::request::{Fields, Unsound};
 use crate::streams::{Past, Stream};
 
 /// The most frames of one header block.
@@ -88,10 +88,10 @@ impl Connection {
             return Err(ConnectionError { reason, why }.into());
         }
         let id = block.stream;
-        if let Some(key) = self.streams.find(id) {
-            return self.trailers(key, block, fields);
-        }
         if id <= self.last_stream {
+            if let Some(key) = self.streams.find(id) {
+                return self.trailers(key, block, fields);
+            }
             return match self.streams.past(id) {
                 Past::Reset => Ok(()),
                 Past::Cancelled => Err(Fault::Stream(id, Reason::STREAM_CLOSED)),
@@ -122,18 +122,18 @@ impl Connection {
         if self.streams.open() >= streams_max || self.streams.len() >= 2 * streams_max + 64 {
             return fault(Reason::REFUSED_STREAM);
         }
-        let fields = match fields.finish() {
-            Ok(fields) => fields,
+        match fields.check() {
+            Ok(()) => {}
             Err(Unsound::Malformed) => return fault(Reason::PROTOCOL_ERROR),
             Err(Unsound::TooLarge) => {
                 self.refuse(block);
                 return Ok(());
             }
-        };
-        let Some(head) = fields.into_head() else {
+        }
+        let Ok(left_bytes) = fields.content_length() else {
             return fault(Reason::PROTOCOL_ERROR);
         };
-        let Ok(left_bytes) = content_length(&head) else {
+        let Some(head) = fields.into_head() else {
             return fault(Reason::PROTOCOL_ERROR);
         };
         if block.ends_stream && left_bytes.is_some_and(|left| left > 0) {
@@ -164,9 +164,9 @@ impl Connection {
         if stream.over.is_some() {
             return Ok(());
         }
-        let trailers = match fields.finish() {
-            Ok(fields) if block.ends_stream => fields.into_trailers(),
-            Ok(_) | Err(_) => None,
+        let trailers = match fields.check() {
+            Ok(()) if block.ends_stream => fields.into_trailers(),
+            Ok(()) | Err(_) => None,
         };
         match trailers {
             Some(trailers) => self.ends(key, Some(trailers)),

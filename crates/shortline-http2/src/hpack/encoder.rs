@@ -30,6 +30,8 @@ pub struct Encoder {
     entries: VecDeque<(HeaderName, HeaderValue)>,
     bytes: usize,
     bytes_max: usize,
+    /// Where the next field is, if it is the one that came next in the last head.
+    expected: usize,
     /// The smallest size since the last block, and that it must say the size.
     resized: Option<usize>,
 }
@@ -41,6 +43,7 @@ impl Default for Encoder {
             entries: VecDeque::new(),
             bytes: 0,
             bytes_max: TABLE_BYTES,
+            expected: 0,
             resized: None,
         }
     }
@@ -95,9 +98,15 @@ impl Encoder {
         if value.is_sensitive() {
             return self.literal(NEVER_ADDED, 4, known, name, value, into);
         }
+        if is_unlike_the_last(name) {
+            return self.literal(NOT_ADDED, 4, known, name, value, into);
+        }
+        if let Some(index) = self.find_copy(name, value) {
+            return integer::write(INDEXED, 7, FIRST + index, into);
+        }
         let bytes = name.as_str().len() + value.len() + ENTRY_BYTES;
         // One that takes most of the table would push the others out.
-        if is_unlike_the_last(name) || 2 * bytes > self.bytes_max {
+        if 2 * bytes > self.bytes_max {
             return self.literal(NOT_ADDED, 4, known, name, value, into);
         }
         let hash = hash(known, name, value);
@@ -109,6 +118,20 @@ impl Encoder {
         self.bytes += bytes;
         self.hashes.push_front(hash);
         self.entries.push_front((name.clone(), value.clone()));
+    }
+
+    /// The place of an entry whose value is the same memory, as a file's are and those that never change. It is not read.
+    /// The fields of a head mostly come as those of the last, and an entry stands before the one that came before it.
+    fn find_copy(&mut self, name: &HeaderName, value: &HeaderValue) -> Option<usize> {
+        let same = |(its_name, its_value): &(HeaderName, HeaderValue)| {
+            std::ptr::eq(its_value.as_bytes(), value.as_bytes()) && its_name == name
+        };
+        let index = match self.entries.get(self.expected) {
+            Some(entry) if same(entry) => self.expected,
+            Some(_) | None => self.entries.iter().position(same)?,
+        };
+        self.expected = index.checked_sub(1).unwrap_or(self.entries.len() - 1);
+        Some(index)
     }
 
     fn find(&self, hash: u32, name: &HeaderName, value: &HeaderValue) -> Option<usize> {

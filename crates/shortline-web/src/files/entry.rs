@@ -27,6 +27,7 @@ use super::encoding::{Choice, Coding, choose};
 use super::file::OpenFile;
 use super::kernel_copy::KernelCopies;
 use super::made::Made;
+use crate::shared_fields::SharedFields;
 
 /// After this long without a change, a file's times identify its content. The clocks of file
 /// systems tick as slowly as every two seconds.
@@ -49,7 +50,7 @@ pub(super) struct Variant {
     pub(super) file: Arc<OpenFile>,
     pub(super) validators: Validators,
     /// The header fields of a 200.
-    pub(super) headers: HeaderMap,
+    pub(super) headers: SharedFields,
     pub(super) is_coded: bool,
     stamp: Stamp,
     /// Whether the stamp proves the content.
@@ -170,7 +171,7 @@ impl Variant {
             etag: stamp.etag(kind.coding),
             modified: stamp.date(now),
         };
-        let headers = headers_of(stamp.len, kind, &validators);
+        let headers = headers_of(stamp.len, kind, &validators).into();
         let is_coded = kind.coding.is_some();
         let settled = stamp.is_settled(now);
         Self {
@@ -187,10 +188,11 @@ impl Variant {
     pub(super) fn coded(&self, coding: Coding, bytes: Bytes, copies: Arc<KernelCopies>) -> Self {
         let validators = self.validators_coded(coding);
         let mut headers = self.headers.clone();
-        headers.insert(CONTENT_LENGTH, HeaderValue::from(bytes.len()));
-        headers.insert(CONTENT_ENCODING, HeaderValue::from_static(coding.name()));
-        headers.insert(ETAG, validators.etag.clone());
-        headers.remove(ACCEPT_RANGES);
+        let changed = headers.change();
+        changed.insert(CONTENT_LENGTH, HeaderValue::from(bytes.len()));
+        changed.insert(CONTENT_ENCODING, HeaderValue::from_static(coding.name()));
+        changed.insert(ETAG, validators.etag.clone());
+        changed.remove(ACCEPT_RANGES);
         Self {
             file: Arc::new(OpenFile::of_bytes(bytes, copies)),
             validators,

@@ -8,6 +8,7 @@ use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue, X_CONT
 use http::{HeaderMap, Method, StatusCode};
 
 use super::OpenFile;
+use crate::shared_fields::SharedFields;
 
 const PLAIN_TEXT: &str = "text/plain; charset=utf-8";
 
@@ -30,7 +31,7 @@ pub struct Plan {
     /// The status.
     pub status: StatusCode,
     /// The header fields, with `Content-Length` wherever the status allows one.
-    pub headers: HeaderMap,
+    pub headers: SharedFields,
     /// Where the body comes from.
     pub body: PlanBody,
 }
@@ -61,6 +62,14 @@ pub enum Segment {
 }
 
 impl PlanBody {
+    /// The body of a response to a request with this method.
+    pub fn of_bytes(method: &Method, bytes: Bytes) -> Self {
+        match *method == Method::HEAD || bytes.is_empty() {
+            true => Self::Empty,
+            false => Self::Segments(vec![Segment::Bytes(bytes)]),
+        }
+    }
+
     /// Bytes to be sent.
     pub fn len(&self) -> u64 {
         match self {
@@ -118,20 +127,15 @@ impl Plan {
         headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
         headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-        let body = if *method == Method::HEAD || body.is_empty() {
-            PlanBody::Empty
-        } else {
-            PlanBody::Segments(vec![Segment::Bytes(body)])
-        };
         Self {
             status,
-            headers,
-            body,
+            headers: headers.into(),
+            body: PlanBody::of_bytes(method, body),
         }
     }
 
     pub(super) fn with(mut self, name: HeaderName, value: HeaderValue) -> Self {
-        self.headers.insert(name, value);
+        self.headers.change().insert(name, value);
         self
     }
 }

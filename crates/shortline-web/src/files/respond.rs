@@ -34,6 +34,7 @@ use super::open::{OpenError, Wait};
 use super::paths::{FilePath, Target, TargetError, parse_target};
 use super::plan::{Plan, PlanBody, RequestHead};
 use super::range::{Piece, Ranges, parse_range};
+use crate::shared_fields::SharedFields;
 
 const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, OPTIONS");
 
@@ -127,7 +128,7 @@ fn plan_unmade(original: &Variant, coding: Coding, head: &RequestHead<'_>) -> Op
     match evaluate(head.headers, &validators) {
         Verdict::NotModified => {
             let mut plan = plan_not_modified(original);
-            plan.headers.insert(ETAG, validators.etag);
+            plan.headers.change().insert(ETAG, validators.etag);
             Some(plan)
         }
         Verdict::Proceed | Verdict::Failed => None,
@@ -146,7 +147,7 @@ fn accept<'a>(head: &RequestHead<'a>) -> Result<(FilePath<'a>, Option<&'a str>),
         Ok(_) if is_options => Err(Box::new(
             Plan {
                 status: StatusCode::NO_CONTENT,
-                headers: HeaderMap::new(),
+                headers: SharedFields::default(),
                 body: PlanBody::Empty,
             }
             .with(ALLOW, METHODS),
@@ -248,7 +249,7 @@ fn plan_not_modified(variant: &Variant) -> Plan {
     }
     Plan {
         status: StatusCode::NOT_MODIFIED,
-        headers,
+        headers: headers.into(),
         body: PlanBody::Empty,
     }
 }
@@ -270,8 +271,9 @@ fn plan_whole(variant: &Variant, method: &Method) -> Plan {
 fn plan_piece(variant: &Variant, piece: Piece) -> Plan {
     let mut headers = variant.headers.clone();
     let range = HeaderValue::try_from(multipart::content_range(piece, variant.file.len()));
-    headers.insert(CONTENT_RANGE, range.expect("invariant: plain ASCII"));
-    headers.insert(CONTENT_LENGTH, HeaderValue::from(piece.len()));
+    let changed = headers.change();
+    changed.insert(CONTENT_RANGE, range.expect("invariant: plain ASCII"));
+    changed.insert(CONTENT_LENGTH, HeaderValue::from(piece.len()));
     let body = vec![multipart::piece_of(&variant.file, piece.first, piece.len())];
     Plan {
         status: StatusCode::PARTIAL_CONTENT,
@@ -285,8 +287,9 @@ fn plan_pieces(variant: &Variant, pieces: &[Piece]) -> Plan {
     let part_type = &variant.headers[CONTENT_TYPE];
     let (segments, content_type) = multipart::segments(&variant.file, part_type, pieces);
     let body = PlanBody::Segments(segments);
-    headers.insert(CONTENT_TYPE, content_type);
-    headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
+    let changed = headers.change();
+    changed.insert(CONTENT_TYPE, content_type);
+    changed.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
     Plan {
         status: StatusCode::PARTIAL_CONTENT,
         headers,

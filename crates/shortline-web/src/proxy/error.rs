@@ -91,7 +91,9 @@ impl ProxyError {
     pub fn plan(&self, method: &Method) -> Plan {
         let mut plan = Plan::text(self.status(), method);
         if self.status() == StatusCode::SERVICE_UNAVAILABLE {
-            plan.headers.insert(RETRY_AFTER, RETRY_AFTER_S.into());
+            plan.headers
+                .change()
+                .insert(RETRY_AFTER, RETRY_AFTER_S.into());
         }
         plan
     }

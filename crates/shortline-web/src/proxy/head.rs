@@ -85,17 +85,23 @@ fn climbs(path: &str) -> bool {
 
 /// The host that a request names, without a port.
 pub fn host_name(head: &Parts) -> Option<&str> {
-    let host = match head.uri.host() {
-        Some(host) => host,
+    let host = match head.uri.authority() {
+        Some(authority) => without_user(authority.as_str()),
         None => head.headers.get(header::HOST)?.to_str().ok()?,
     };
     let bytes = host.as_bytes();
-    let has_port = |colon: usize| bytes[colon + 1..].iter().all(u8::is_ascii_digit);
-    let colon = bytes.iter().rposition(|byte| *byte == b':');
-    Some(match colon {
-        Some(colon) if has_port(colon) => &host[..colon],
-        _ => host,
-    })
+    let digits = bytes.iter().rev().take_while(|byte| byte.is_ascii_digit());
+    let name_bytes = bytes.len() - digits.count();
+    match bytes[..name_bytes].last() {
+        Some(b':') => Some(&host[..name_bytes - 1]),
+        _ => Some(host),
+    }
+}
+
+/// A host and its port, without who asks it (RFC 3986 3.2.1).
+fn without_user(authority: &str) -> &str {
+    let at = authority.bytes().rposition(|byte| byte == b'@');
+    at.map_or(authority, |at| &authority[at + 1..])
 }
 
 /// The protocol that the client asks to switch to, if it may.

@@ -84,8 +84,8 @@ pub struct Http2Body {
     /// Its data and trailers. What is taken of them is given back to the client's window, so that it sends as fast as the
     /// backend takes it.
     pub stream: shortline_http2::Body,
-    /// Signals that the client should go on.
-    pub continue_wanted: ContinueWanted,
+    /// Signals that the client should go on. `None`: there is no more to come.
+    pub continue_wanted: Option<ContinueWanted>,
 }
 
 /// The most bytes that a request's body may have, besides what its route says. It is among the head's extensions.
@@ -274,8 +274,10 @@ impl RequestBody {
                 .poll_frame(context)
                 .map_err(|error| UploadError::Client(error.to_string())),
             Some(Received::Http2(body)) => {
-                if !std::mem::replace(&mut self.said_continue, true) {
-                    body.continue_wanted.0.notify_one();
+                if let Some(wanted) = &body.continue_wanted
+                    && !std::mem::replace(&mut self.said_continue, true)
+                {
+                    wanted.0.notify_one();
                 }
                 Pin::new(&mut body.stream)
                     .poll_frame(context)

@@ -162,7 +162,7 @@ fn answered(
     cache.count(outcome, body.len());
     Decided::from(Plan {
         status,
-        headers,
+        headers: headers.into(),
         body,
     })
     .of_backend()
@@ -356,7 +356,7 @@ impl Decided {
     /// With how it came about.
     fn noted(mut self, cache_status: &'static str) -> Self {
         let value = HeaderValue::from_static(cache_status);
-        self.headers.append(CACHE_STATUS, value);
+        self.headers.change().append(CACHE_STATUS, value);
         self
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::header;
 use http::request::Parts;
-use http::{HeaderMap, Method, StatusCode};
+use http::{Method, StatusCode};
 use shortline_tls::ClientIdentity;
 
 use super::asked::{page_head, sent_target, with_query, with_target};
@@ -26,13 +26,14 @@ use crate::response_cache::Recorder;
 use crate::rules::Granted;
 use crate::rules::auth::Access;
 use crate::rules::pages::Page;
+use crate::shared_fields::SharedFields;
 use crate::sites::Site;
 use crate::unwanted::{self, Unsound};
 
 /// A response that is decided.
 pub struct Decided {
     pub status: StatusCode,
-    pub headers: HeaderMap,
+    pub headers: SharedFields,
     pub content: Content,
     pub tunnel: Option<Box<Tunnel>>,
     /// The most bandwidth it gets, if that is limited.
@@ -382,7 +383,7 @@ impl Decided {
         }
         for name in [header::CONTENT_TYPE, header::CONTENT_LENGTH] {
             if let Some(value) = page.headers.get(&name) {
-                self.headers.insert(name, value.clone());
+                self.headers.change().insert(name, value.clone());
             }
         }
         self.content = page.body.into();
@@ -399,7 +400,7 @@ impl Decided {
     pub(super) fn proxied(proxied: Proxied, route: &Route) -> Self {
         Self {
             status: proxied.status,
-            headers: proxied.headers,
+            headers: proxied.headers.into(),
             content: match proxied.body {
                 Some(relayed) => Content::Relayed(relayed),
                 None => PlanBody::Empty.into(),
@@ -467,7 +468,7 @@ fn without_files(head: &Parts) -> Plan {
     if head.method == Method::OPTIONS && head.uri.path() == "*" {
         return Plan {
             status: StatusCode::NO_CONTENT,
-            headers: HeaderMap::new(),
+            headers: SharedFields::default(),
             body: PlanBody::Empty,
         };
     }

@@ -59,7 +59,7 @@ pub fn enter(connection: &Connection, place: &mut Place, head: &mut Parts) -> Op
         Err(_) => {
             let status = StatusCode::SERVICE_UNAVAILABLE;
             let mut plan = Plan::text(status, &head.method);
-            plan.headers.insert(RETRY_AFTER, RETRY_AFTER_S);
+            plan.headers.change().insert(RETRY_AFTER, RETRY_AFTER_S);
             report(connection, spot, status, "requests-max", None);
             spot.refuse(plan);
             None

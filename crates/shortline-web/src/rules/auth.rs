@@ -163,6 +163,7 @@ impl Auth {
     fn refusal(&self, method: &Method) -> Box<Plan> {
         let mut plan = Plan::text(StatusCode::UNAUTHORIZED, method);
         plan.headers
+            .change()
             .insert(WWW_AUTHENTICATE, self.challenge.clone());
         plan.into()
     }
@@ -170,7 +171,7 @@ impl Auth {
 
 fn busy(method: &Method) -> Box<Plan> {
     let mut plan = Plan::text(StatusCode::SERVICE_UNAVAILABLE, method);
-    plan.headers.insert(RETRY_AFTER, 1.into());
+    plan.headers.change().insert(RETRY_AFTER, 1.into());
     plan.into()
 }
 

@@ -168,7 +168,7 @@ impl Cors {
         }
         Some(Plan {
             status: StatusCode::NO_CONTENT,
-            headers,
+            headers: headers.into(),
             body: PlanBody::Empty,
         })
     }

@@ -16,6 +16,11 @@ pub struct Changes {
 }
 
 impl Changes {
+    /// Whether nothing is changed.
+    pub fn is_empty(&self) -> bool {
+        self.remove.is_empty() && self.set.is_empty() && self.add.is_empty()
+    }
+
     /// The names of fields that are set or added.
     pub fn names(&self) -> impl Iterator<Item = &HeaderName> {
         self.set.iter().chain(&self.add).map(|(name, _)| name)

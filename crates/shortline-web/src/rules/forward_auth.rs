@@ -37,6 +37,7 @@ use crate::proxy::fetch::{Bounds, fetch};
 use crate::proxy::head::{self, Forwarding};
 use crate::proxy::upstream::Upstream;
 use crate::proxy::{Addressee, Caller, ProxyError, Trail, UpstreamOptions};
+use crate::shared_fields::SharedFields;
 
 const X_FORWARDED_METHOD: HeaderName = HeaderName::from_static("x-forwarded-method");
 const X_FORWARDED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
@@ -236,7 +237,7 @@ impl ForwardAuth {
 
 impl Said {
     /// Gives the client the cookies, in the place of those of the same names.
-    pub fn set_cookies(&self, headers: &mut HeaderMap) {
+    pub fn set_cookies(&self, headers: &mut SharedFields) {
         if self.cookies.is_empty() {
             return;
         }
@@ -245,6 +246,7 @@ impl Said {
             |value: &&HeaderValue| cookie_name(value).is_none_or(|name| !ours.contains(&name));
         let others = headers.get_all(SET_COOKIE).iter().filter(is_other);
         let all: Vec<_> = others.chain(&self.cookies).cloned().collect();
+        let headers = headers.change();
         headers.remove(SET_COOKIE);
         for cookie in all {
             headers.append(SET_COOKIE, cookie);
@@ -271,7 +273,7 @@ fn passed_on(answer: Response<Bytes>, method: &Method) -> Plan {
     }
     Plan {
         status: parts.status,
-        headers,
+        headers: headers.into(),
         body: match has_body && *method != Method::HEAD && !body.is_empty() {
             true => PlanBody::Segments(vec![Segment::Bytes(body)]),
             false => PlanBody::Empty,
@@ -402,7 +404,8 @@ mod tests {
             "other=session=5",
             "; session=6",
         ]));
-        let mut headers = set(&["exact=old; Secure", "own=1", "session_1=old", "a"]);
+        let old = ["exact=old; Secure", "own=1", "session_1=old", "a"];
+        let mut headers = set(&old).into();
         said.set_cookies(&mut headers);
         let sent: Vec<_> = headers.get_all(SET_COOKIE).iter().collect();
         assert_eq!(
@@ -415,7 +418,7 @@ mod tests {
                 "exact=3"
             ]
         );
-        let mut untouched = set(&["session=1", "session=2"]);
+        let mut untouched = set(&["session=1", "session=2"]).into();
         Said::default().set_cookies(&mut untouched);
         assert_eq!(untouched.get_all(SET_COOKIE).iter().count(), 2);
     }

@@ -90,7 +90,8 @@ impl Limiter {
         // One second is the least that can be said.
         let seconds = left.as_secs() + u64::from(left.subsec_nanos() > 0);
         let mut plan = Plan::text(StatusCode::TOO_MANY_REQUESTS, method);
-        plan.headers.insert(RETRY_AFTER, seconds.max(1).into());
+        let seconds = seconds.max(1).into();
+        plan.headers.change().insert(RETRY_AFTER, seconds);
         Some(plan)
     }
 }

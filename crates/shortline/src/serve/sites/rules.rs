@@ -184,14 +184,12 @@ impl RuleKeys {
                         "is longer than 64KiB: make it a file, and rewrite to that",
                     ));
                 }
-                Ok(Some(Reply::Respond {
-                    status: status.ok_or_else(|| {
-                        let problem =
-                            format!("{code} has no text: want 200 to 599, but 204, 205 and 304");
-                        KeyError::new("status", problem)
-                    })?,
-                    body: text.clone().into(),
-                }))
+                let status = status.ok_or_else(|| {
+                    let problem =
+                        format!("{code} has no text: want 200 to 599, but 204, 205 and 304");
+                    KeyError::new("status", problem)
+                })?;
+                Ok(Some(Reply::respond(status, text.clone().into())))
             }
             (None, None) => Ok(None),
         }

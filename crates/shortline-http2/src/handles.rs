@@ -150,7 +150,7 @@ impl Answer {
         })
     }
 
-    /// Sends the response's head. The date is not among the fields.
+    /// Sends the response's head, with a date if there is none among the fields.
     ///
     /// # Errors
     /// The stream is over.
@@ -158,7 +158,7 @@ impl Answer {
         &self,
         status: StatusCode,
         fields: &HeaderMap,
-        date: Option<&HeaderValue>,
+        date: Option<&dyn Fn() -> HeaderValue>,
         is_end: bool,
     ) -> Result<(), StreamOver> {
         self.0

@@ -19,7 +19,7 @@ use std::time::UNIX_EPOCH;
 use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::stream::{FuturesUnordered, Stream};
-use http::header::{self, HeaderValue};
+use http::header::HeaderValue;
 use http::request::Parts;
 use http_body::{Body as _, Frame};
 use shortline_base::clock;
@@ -306,8 +306,7 @@ fn send_head(started: Started, answer: &Answer) -> Result<Box<Outgoing>, Reason>
         outgoing,
         tunnel: _,
     } = started;
-    let date = (!headers.contains_key(header::DATE)).then(date);
-    let sent = answer.send_head(status, &headers, date.as_ref(), outgoing.is_complete());
+    let sent = answer.send_head(status, &headers, Some(&date), outgoing.is_complete());
     sent.map_err(|error| ended_early(over(error)))?;
     Ok(outgoing)
 }
@@ -415,7 +414,7 @@ fn over(error: StreamOver) -> io::Error {
     io::Error::new(io::ErrorKind::ConnectionReset, error)
 }
 
-/// The field `Date` of a response that has none. It changes once a second.
+/// The value of `Date` for a response that has none. It changes once a second.
 pub fn date() -> HeaderValue {
     thread_local! {
         static LAST: RefCell<Option<(u64, HeaderValue)>> = const { RefCell::new(None) };

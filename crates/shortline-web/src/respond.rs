@@ -289,14 +289,10 @@ fn asks_to_close(version: Version, headers: &HeaderMap) -> bool {
 fn framing(
     connection: &Connection,
     version: Version,
-    headers: &HeaderMap,
+    headers: &SharedFields,
     body_bytes: Option<u64>,
 ) -> Framing {
-    let fields: usize = headers
-        .iter()
-        .map(|(name, value)| name.as_str().len() + value.len() + 4)
-        .sum();
-    let head_bytes = fields + HEAD_BYTES_BASE;
+    let head_bytes = headers.text_bytes() + HEAD_BYTES_BASE;
     let record_bytes = if connection.secure {
         TLS_RECORD_BYTES
     } else {

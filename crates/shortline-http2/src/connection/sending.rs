@@ -23,14 +23,14 @@ pub enum Room {
 }
 
 impl Connection {
-    /// Sends a response's head: these fields without those of a connection, and the date. An interim response has no
+    /// Sends a response's head: these fields without those of a connection, and a date if none is among them. An interim response has no
     /// fields, and does not end the stream.
     pub fn send_head(
         &mut self,
         key: usize,
         status: StatusCode,
         fields: Option<&HeaderMap>,
-        date: Option<&HeaderValue>,
+        date: Option<&dyn Fn() -> HeaderValue>,
         is_end: bool,
     ) -> Result<(), StreamOver> {
         let id = self.sendable(key)?;
@@ -44,20 +44,22 @@ impl Connection {
         id: u32,
         status: StatusCode,
         fields: Option<&HeaderMap>,
-        date: Option<&HeaderValue>,
+        date: Option<&dyn Fn() -> HeaderValue>,
         is_end: bool,
     ) {
         let begin = self.begin_block();
         let (encoder, into) = (&mut self.encoder, self.output.small());
         encoder.begin(into);
         encoder.status(status, into);
+        let mut says_date = false;
         for (name, value) in fields.into_iter().flatten() {
+            says_date |= name == header::DATE;
             if name != header::CONNECTION {
                 encoder.field(name, value, into);
             }
         }
-        if let Some(date) = date {
-            encoder.field(&header::DATE, date, into);
+        if let Some(date) = date.filter(|_| !says_date) {
+            encoder.field(&header::DATE, &date(), into);
         }
         self.end_block(begin, id, is_end);
     }

@@ -18,11 +18,12 @@ use http_body::Frame;
 
 use crate::http2::date;
 use crate::message::head::{
-    HeadError, Place, announced, ends_chunked, field_bytes, listed, may_have_body, number, place,
-    places, with_room, write_field,
+    HeadError, Place, announced, ends_chunked, listed, may_have_body, number, place, places,
+    with_room, write_field,
 };
 use crate::message::memory::Memory;
 use crate::message::output::Output;
+use crate::shared_fields::SharedFields;
 
 /// Room for so many fields more, such as those that say to a backend who asks: to grow costs as much as to fill.
 const FIELDS_MORE: usize = 8;
@@ -318,7 +319,7 @@ pub enum Body {
 pub fn write(
     text: &mut Vec<u8>,
     status: StatusCode,
-    headers: &HeaderMap,
+    headers: &SharedFields,
     (form, body): (Form, Body),
     keeps: &mut bool,
 ) -> Framing {
@@ -335,14 +336,10 @@ pub fn write(
         Body::Unknown if form.takes_trailers => Framing::Chunks(announced(headers)),
         Body::Unknown => Framing::Chunks(Vec::new()),
     };
-    let fields_bytes: usize = headers
-        .iter()
-        .map(|(name, value)| field_bytes(name, value))
-        .sum();
-    text.reserve(MORE_BYTES + fields_bytes);
+    text.reserve(MORE_BYTES + headers.text_bytes());
     write_line(text, is_old, status);
     let (mut says_date, mut closes, mut says_keeps) = (false, false, false);
-    for (name, value) in headers {
+    for (name, value) in headers.iter() {
         match *name {
             // How the body is delimited we say ourselves. Of a body that does not follow the length is only told.
             TRANSFER_ENCODING => continue,

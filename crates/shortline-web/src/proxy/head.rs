@@ -202,17 +202,15 @@ pub fn strip(headers: &mut HeaderMap) {
 
 /// Whether a field is for one connection only.
 fn is_hop_by_hop(name: &HeaderName) -> bool {
-    matches!(
-        name.as_str(),
-        "connection"
-            | "keep-alive"
-            | "proxy-authenticate"
-            | "proxy-authorization"
-            | "proxy-connection"
-            | "te"
-            | "transfer-encoding"
-            | "upgrade"
-    )
+    match *name {
+        header::CONNECTION
+        | header::PROXY_AUTHENTICATE
+        | header::PROXY_AUTHORIZATION
+        | header::TE
+        | header::TRANSFER_ENCODING
+        | header::UPGRADE => true,
+        _ => ["keep-alive", "proxy-connection"].contains(&name.as_str()),
+    }
 }
 
 /// Removes the fields whose names are so.

@@ -91,7 +91,7 @@ fn answer(heads: &mut [BytesMut]) {
 
 #[inline(never)]
 fn heads(input: &mut BytesMut) {
-    let fields = response_fields();
+    let fields = response_fields().into();
     let (mut memory, mut text) = (Memory::default(), Vec::new());
     while let Some(head) =
         http1::head::read(input, HEAD_LIMITS, &mut memory).expect("invariant: it is sound HTTP/1.1")

@@ -178,7 +178,7 @@ fn written(
     let framing = write(
         &mut text,
         status,
-        &fields.collect(),
+        &SharedFields::from(fields.collect::<HeaderMap>()),
         (form, body),
         &mut keeps,
     );
@@ -271,7 +271,7 @@ fn a_response_says_whether_the_connection_is_kept() {
     write(
         &mut text,
         StatusCode::OK,
-        &HeaderMap::new(),
+        &SharedFields::default(),
         form,
         &mut false,
     );

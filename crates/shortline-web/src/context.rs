@@ -22,6 +22,7 @@ use crate::identity::Identity;
 use crate::ledger::{Ledger, SiteRow};
 use crate::limits::Limits;
 use crate::proxy::Caller;
+use crate::proxy::head::LastIntroduction;
 use crate::proxy_header::Ends;
 use crate::sites::{Site, SiteNumber, Sites};
 use crate::trace_context::Sampling;
@@ -119,6 +120,8 @@ pub struct Connection {
     pub certified: OnceLock<Box<Certified>>,
     /// The version of TLS, once it is agreed upon.
     pub tls_version: OnceLock<Option<ProtocolVersion>>,
+    /// How its client was introduced to a backend last.
+    pub introduction: LastIntroduction,
     /// The worker that serves it from accept to close.
     pub worker: usize,
 }

@@ -161,6 +161,7 @@ pub async fn ask(
         secure: connection.secure,
         trust: upstream.options.trust_forwarded,
         certificate,
+        last: Some(&connection.introduction),
     };
     let wish = affinity::wish(&upstream.options, &head.headers, || {
         let clients = &connection.settings.clients;

@@ -25,6 +25,7 @@ use crate::http3::port::QuicListener;
 use crate::ledger::{Ledger, ResponseCounts};
 use crate::log::AccessLogs;
 use crate::proxy::BackendSnapshot;
+use crate::proxy::head::LastIntroduction;
 use crate::proxy::upstream::Upstream;
 use crate::proxy_header;
 use crate::sites::{Site, Sites};
@@ -466,6 +467,7 @@ fn enter(
         shown: OnceLock::new(),
         certified: OnceLock::new(),
         tls_version: OnceLock::new(),
+        introduction: LastIntroduction::default(),
         worker,
     });
     Some((registration, connection))

@@ -22,6 +22,7 @@ use http::request::Parts;
 use http::uri::{PathAndQuery, Uri};
 use http::{HeaderMap, Method, StatusCode, Version};
 use http_body::Body;
+use parking_lot::Mutex;
 use percent_encoding::percent_decode_str;
 use shortline_tls::ClientIdentity;
 
@@ -56,6 +57,22 @@ pub struct Forwarding<'a> {
     pub trust: bool,
     /// Who the client is, by its certificate.
     pub certificate: Option<&'a ClientIdentity>,
+    /// What was told of the connection's last request.
+    pub last: Option<&'a LastIntroduction>,
+}
+
+/// How a connection's client was introduced to a backend last. It mostly asks for the same host again, and is introduced
+/// with the same words.
+#[derive(Default)]
+pub struct LastIntroduction(Mutex<Option<Introduction>>);
+
+/// Who a client is, and what it asked for.
+#[derive(Clone)]
+struct Introduction {
+    host: HeaderValue,
+    /// The element of `Forwarded`.
+    element: HeaderValue,
+    address: HeaderValue,
 }
 
 /// A request that a backend might read differently.
@@ -329,29 +346,57 @@ pub fn forward(headers: &mut HeaderMap, host: &HeaderValue, forwarding: &Forward
         false => is_claim_or_of_certificate,
     };
     drop_all(headers, is_dropped);
-    let protocol = if forwarding.secure { "https" } else { "http" };
-    let peer = address(forwarding.peer);
-    let node = match forwarding.peer {
-        IpAddr::V4(_) => ["for=", &peer, ""],
-        IpAddr::V6(_) => ["for=\"[", &peer, "]\""],
-    };
-    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~:[]".contains(byte);
-    let named = match host.to_str() {
-        Ok(text) if text.as_bytes().iter().all(plain) => [";host=\"", text, "\""],
-        _ => ["", "", ""],
-    };
-    let element = [node, named, [";proto=", protocol, ""]]
-        .as_flattened()
-        .concat();
-    append(headers, header::FORWARDED, element);
-    append(headers, X_FORWARDED_FOR, peer);
+    let introduction = introduction(host, forwarding);
+    append(headers, header::FORWARDED, introduction.element);
+    append(headers, X_FORWARDED_FOR, introduction.address);
     if let Some(identity) = forwarding.certificate {
         set(headers, CERTIFICATE_SUBJECT, &identity.subject);
         set(headers, CERTIFICATE_FINGERPRINT, &identity.fingerprint);
     }
-    let protocol = HeaderValue::from_static(protocol);
+    let protocol = HeaderValue::from_static(forwarding.protocol());
     set_if_missing(headers, X_FORWARDED_PROTO, protocol);
-    set_if_missing(headers, X_FORWARDED_HOST, host.clone());
+    set_if_missing(headers, X_FORWARDED_HOST, introduction.host);
+}
+
+fn introduction(host: &HeaderValue, forwarding: &Forwarding<'_>) -> Introduction {
+    let Some(last) = forwarding.last else {
+        return Introduction::of(host, forwarding);
+    };
+    let mut last = last.0.lock();
+    match &*last {
+        Some(same) if same.host == *host => same.clone(),
+        _ => last.insert(Introduction::of(host, forwarding)).clone(),
+    }
+}
+
+impl Introduction {
+    fn of(host: &HeaderValue, forwarding: &Forwarding<'_>) -> Self {
+        let peer = address(forwarding.peer);
+        let node = match forwarding.peer {
+            IpAddr::V4(_) => ["for=", &peer, ""],
+            IpAddr::V6(_) => ["for=\"[", &peer, "]\""],
+        };
+        let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~:[]".contains(byte);
+        let named = match host.to_str() {
+            Ok(text) if text.as_bytes().iter().all(plain) => [";host=\"", text, "\""],
+            _ => ["", "", ""],
+        };
+        let element = [node, named, [";proto=", forwarding.protocol(), ""]]
+            .as_flattened()
+            .concat();
+        let value = |text: String| HeaderValue::try_from(text).expect("invariant: visible ASCII");
+        Self {
+            host: host.clone(),
+            element: value(element),
+            address: value(peer),
+        }
+    }
+}
+
+impl Forwarding<'_> {
+    fn protocol(&self) -> &'static str {
+        if self.secure { "https" } else { "http" }
+    }
 }
 
 /// An address as text. An IPv4 address digit by digit: to format it took a quarter of the instructions of [`to_backend`].
@@ -388,22 +433,16 @@ fn set_if_missing(headers: &mut HeaderMap, name: HeaderName, value: HeaderValue)
 }
 
 /// Appends an element to a list, all in one field.
-fn append(headers: &mut HeaderMap, name: HeaderName, element: String) {
-    let field = entry(headers, name);
-    let list = match &field {
-        Entry::Vacant(_) => element.into_bytes(),
-        Entry::Occupied(values) => {
-            let elements = values.iter().map(HeaderValue::as_bytes);
-            let elements: Vec<&[u8]> = elements.chain([element.as_bytes()]).collect();
-            elements.join(&b", "[..])
+fn append(headers: &mut HeaderMap, name: HeaderName, element: HeaderValue) {
+    match entry(headers, name) {
+        Entry::Vacant(field) => drop(field.insert(element)),
+        Entry::Occupied(mut values) => {
+            let elements = values.iter().chain([&element]);
+            let elements: Vec<&[u8]> = elements.map(HeaderValue::as_bytes).collect();
+            if let Ok(list) = HeaderValue::try_from(elements.join(&b", "[..])) {
+                values.insert(list);
+            }
         }
-    };
-    let Ok(list) = HeaderValue::try_from(list) else {
-        return;
-    };
-    match field {
-        Entry::Vacant(field) => drop(field.insert(list)),
-        Entry::Occupied(mut values) => drop(values.insert(list)),
     }
 }
 

@@ -194,6 +194,7 @@ impl ForwardAuth {
             secure: about.secure,
             trust,
             certificate: about.certificate,
+            last: None,
         };
         head::forward(&mut headers, &host, &forwarding);
         headers.insert(HOST, self.options.host.clone());

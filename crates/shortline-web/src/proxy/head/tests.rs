@@ -19,6 +19,7 @@ fn sent(uri: &str, fields: &[(&'static str, &str)], trust: bool) -> HeaderMap {
         secure: true,
         trust,
         certificate: None,
+        last: None,
     };
     let head = parts(uri, fields);
     let upgrade = upgrade_asked(&head);
@@ -114,6 +115,7 @@ fn only_a_certificate_says_who_the_client_is() {
                 secure: true,
                 trust,
                 certificate,
+                last: None,
             };
             let sent = to_backend(parts("/", &claims), Some(0), None, &forwarding).headers;
             let told = |name| sent.get(name).map(HeaderValue::as_bytes);
@@ -173,6 +175,33 @@ fn what_can_be_read_in_two_ways_is_refused() {
 }
 
 #[test]
+fn each_request_of_a_connection_is_told_with_its_own_host() {
+    let last = LastIntroduction::default();
+    let forwarding = Forwarding {
+        peer: "192.0.2.7".parse().unwrap(),
+        secure: false,
+        trust: true,
+        certificate: None,
+        last: Some(&last),
+    };
+    for host in ["a", "a", "b:81", "a"] {
+        for before in ["", "192.0.2.1"] {
+            let fields = [("host", host), ("x-forwarded-for", before)];
+            let fields = &fields[..if before.is_empty() { 1 } else { 2 }];
+            let sent = to_backend(parts("/", fields), Some(0), None, &forwarding).headers;
+            let element = format!("for=192.0.2.7;host=\"{host}\";proto=http");
+            let list = [before, "192.0.2.7"].join(", ");
+            assert_eq!(sent["forwarded"], element);
+            assert_eq!(sent["x-forwarded-for"], list.trim_start_matches(", "));
+            assert_eq!(
+                (sent["x-forwarded-host"].as_bytes(), sent["host"].as_bytes()),
+                (host.as_bytes(), host.as_bytes())
+            );
+        }
+    }
+}
+
+#[test]
 fn cookies_that_http_2_split_are_one_field_again() {
     let cookies = |version| -> Vec<HeaderValue> {
         let fields = [("cookie", "a=b"), ("cookie", "c=d"), ("cookie", "e=f; g=h")];
@@ -183,6 +212,7 @@ fn cookies_that_http_2_split_are_one_field_again() {
             secure: true,
             trust: false,
             certificate: None,
+            last: None,
         };
         let sent = to_backend(head, Some(0), None, &forwarding).headers;
         sent.get_all("cookie").iter().cloned().collect()

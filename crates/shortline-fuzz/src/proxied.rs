@@ -5,8 +5,8 @@ use http::header::{self, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{Request, Uri};
 use shortline_web::proxy::head::{
-    CERTIFICATE_FINGERPRINT, CERTIFICATE_SUBJECT, Forwarding, host_name, refuse_ambiguous,
-    to_backend, upgrade_asked,
+    CERTIFICATE_FINGERPRINT, CERTIFICATE_SUBJECT, Forwarding, LastIntroduction, host_name,
+    refuse_ambiguous, to_backend, upgrade_asked,
 };
 use shortline_web::request;
 
@@ -23,6 +23,7 @@ pub fn head(bytes: &[u8]) {
         return;
     }
     let upgrade = upgrade_asked(&head);
+    let last = LastIntroduction::default();
     for body_bytes in [None, Some(0), Some(7)] {
         for trust in [false, true] {
             let forwarding = Forwarding {
@@ -30,6 +31,7 @@ pub fn head(bytes: &[u8]) {
                 secure: false,
                 trust,
                 certificate: None,
+                last: Some(&last),
             };
             let sent = to_backend(head.clone(), body_bytes, upgrade.as_ref(), &forwarding);
             hold(&sent, body_bytes, trust);

@@ -71,19 +71,21 @@ impl Line {
             format!("{:.2}", ratio.median),
             format!("{:.2} to {:.2}", ratio.low, ratio.high),
             format!("{:.2}", self.row.target),
+            format!("{:.2} {}", self.outcome.speed.median, self.outcome.fastest),
             self.latency(&ours.0),
             self.latency(&best.0),
         ]
     }
 }
 
-const HEADS: [&str; 8] = [
+const HEADS: [&str; 9] = [
     "",
     "ours",
     "best other",
     "ratio",
     "rounds",
     "target",
+    "per second",
     "our latency",
     "its latency",
 ];
@@ -119,8 +121,8 @@ pub fn report(id: &str, folder: &Path) -> Result<String, ReportError> {
     Ok(format!("{}\n{ABOUT}\n\n{table}", headline(&lines)))
 }
 
-const ABOUT: &str = "Requests per second of the server's processor time, one worker, medians of the rounds; latency \
-                     (median, 99th percentile) at half of what the slowest server did.";
+const ABOUT: &str = "Requests per second of the server's processor time, one worker, medians of the rounds. Per second: requests per second over those of \
+                     the other that did most, which counts the client's processor too. Latency (median, 99th percentile) at half of what the slowest server did.";
 
 fn headline(lines: &[Line]) -> String {
     let ahead = lines.iter().filter(|line| line.outcome.ratio.median > 1.0);
@@ -276,6 +278,8 @@ mod tests {
                 outcome: Outcome {
                     servers,
                     ratio: Spread::of([ours / 100.0]).unwrap(),
+                    fastest: "nginx".into(),
+                    speed: Spread::of([1.0]).unwrap(),
                 },
                 latencies: Vec::new(),
             };

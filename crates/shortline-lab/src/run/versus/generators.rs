@@ -25,10 +25,14 @@ pub struct Generators<'a> {
     h2load: PathBuf,
 }
 
+/// Of bodies as long as this what was read of them counts, not how many ended: when a second is over, those of 64 clients may all
+/// be under way.
+const LONG_BYTES_MIN: usize = 1_000_000;
+
 /// What was done.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Work {
-    /// Requests that were answered.
+    /// Requests that were answered; of long bodies, as many as the bytes that came are.
     pub requests: u64,
     /// The time it took, in seconds.
     pub wall_s: f64,
@@ -74,7 +78,13 @@ impl<'a> Generators<'a> {
         let parsed = if row.speech.http2 {
             parse_h2load(&said)
         } else {
-            parse_wrk(&said)
+            parse_wrk(&said).and_then(|work| match row.body_bytes >= LONG_BYTES_MIN {
+                true => Some(Work {
+                    requests: (bytes_read(&said)? / row.body_bytes as f64).round() as u64,
+                    ..work
+                }),
+                false => Some(work),
+            })
         };
         parsed.ok_or_else(|| wrong(&url, &said))
     }
@@ -158,6 +168,22 @@ pub fn parse_wrk(said: &str) -> Option<Work> {
     })
 }
 
+/// The bytes of the same line, in units of 1024.
+fn bytes_read(said: &str) -> Option<f64> {
+    let text = said.lines().find_map(|line| line.strip_suffix("B read"))?;
+    let text = text.rsplit(' ').next()?;
+    let units = [
+        ("K", 1024.0),
+        ("M", 1024.0 * 1024.0),
+        ("G", 1024.0 * 1024.0 * 1024.0),
+    ];
+    let unit = units
+        .iter()
+        .find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, *factor)));
+    let (number, factor) = unit.unwrap_or((text, 1.0));
+    Some(number.parse::<f64>().ok()? * factor)
+}
+
 /// The same of h2load: `finished in 2.00s, ...` and `requests: 9 total, 9 started, 9 done, 9 succeeded, 0 failed, ...`.
 fn parse_h2load(said: &str) -> Option<Work> {
     let after = |words: &str| {
@@ -224,6 +250,15 @@ mod tests {
                 .unwrap()
                 .wall_s,
             90.0
+        );
+        assert_eq!(bytes_read(said), Some(93.2 * 1024.0 * 1024.0));
+        assert_eq!(
+            bytes_read("  1 requests in 1.00s, 1.50GB read"),
+            Some(1.5 * 1024.0 * 1024.0 * 1024.0)
+        );
+        assert_eq!(
+            bytes_read("  1 requests in 1.00s, 812.00B read"),
+            Some(812.0)
         );
         assert_eq!(parse_wrk("unable to connect"), None);
         assert_eq!(

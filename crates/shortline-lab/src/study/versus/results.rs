@@ -30,7 +30,7 @@ pub struct Measured {
     pub server: String,
     /// The round, from 1.
     pub round: u64,
-    /// Requests that were answered.
+    /// Requests that were answered; of long bodies, as many as the bytes that came are.
     pub requests: u64,
     /// How long it had load, in seconds.
     pub wall_s: f64,
@@ -60,59 +60,60 @@ pub struct Outcome {
     pub servers: Vec<(String, f64)>,
     /// Ours over the best of the others, round by round.
     pub ratio: Spread,
+    /// The other server that did most requests per second of time.
+    pub fastest: String,
+    /// Ours over that, round by round.
+    pub speed: Spread,
 }
+
+/// A figure of each server, in each round.
+type ByServer<'a> = BTreeMap<&'a str, Vec<f64>>;
 
 impl Results {
     /// What a row came to; `None` if ours or all others are missing.
     pub fn outcome(&self, row: &Row) -> Option<Outcome> {
-        let mut works = self.works(row);
-        let ours = works.remove(OURS.to_string().as_str())?;
-        let median = |works: &[f64]| Spread::of(works.iter().copied()).map(|spread| spread.median);
-        let mut others: Vec<(&str, f64)> = works
-            .iter()
-            .filter_map(|(server, works)| Some((*server, median(works)?)))
-            .collect();
-        others.sort_by(|a, b| b.1.total_cmp(&a.1));
-        let ratio = self.ratio_to(row, others.first()?.0)?;
-        let servers = [(OURS.to_string(), median(&ours)?)].into_iter();
-        let others = others
-            .into_iter()
-            .map(|(server, work)| (server.to_owned(), work));
+        let (works, speeds) = (self.works(row), self.speeds(row));
+        let servers = medians(&works).into_iter();
+        let (ours, others): (Vec<_>, Vec<_>) = servers.partition(|(server, _)| is_ours(server));
+        let mut by_speed = medians(&speeds).into_iter();
+        let (fastest, _) = by_speed.find(|(server, _)| !is_ours(server))?;
+        let owned = |(server, work): (&str, f64)| (server.to_owned(), work);
         Some(Outcome {
-            servers: servers.chain(others).collect(),
-            ratio,
+            ratio: ratio(&works, others.first()?.0)?,
+            speed: ratio(&speeds, fastest)?,
+            fastest: fastest.to_owned(),
+            servers: ours.into_iter().chain(others).map(owned).collect(),
         })
     }
 
     /// Our work over that of another server, round by round; `None` if one of them is missing.
     pub fn ratio_to(&self, row: &Row, other: &str) -> Option<Spread> {
-        let works = self.works(row);
-        let (ours, other) = (works.get(OURS.to_string().as_str())?, works.get(other)?);
-        Spread::of(ours.iter().zip(other).map(|(ours, other)| ours / other))
-    }
-
-    /// Requests per second of processor time in each round, by server.
-    fn works(&self, row: &Row) -> BTreeMap<&str, Vec<f64>> {
-        let mut works: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
-        for measured in self.of(row) {
-            let work = measured.requests as f64 / measured.cpu_s;
-            works.entry(&measured.server).or_default().push(work);
-        }
-        works
+        ratio(&self.works(row), other)
     }
 
     /// Half of what the slowest server of a row did in the median, in requests a second.
     pub fn half_of_the_slowest(&self, row: &Row) -> Option<f64> {
-        let mut rates: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
-        for measured in self.of(row) {
-            let rate = measured.requests as f64 / measured.wall_s;
-            rates.entry(&measured.server).or_default().push(rate);
-        }
-        let medians = rates
-            .values()
-            .filter_map(|rates| Spread::of(rates.iter().copied()));
-        let slowest = medians.map(|spread| spread.median).reduce(f64::min)?;
+        let (_, slowest) = *medians(&self.speeds(row)).last()?;
         Some(slowest / 2.0)
+    }
+
+    /// Requests per second of processor time.
+    fn works(&self, row: &Row) -> ByServer<'_> {
+        self.by_server(row, |measured| measured.cpu_s)
+    }
+
+    /// Requests per second.
+    fn speeds(&self, row: &Row) -> ByServer<'_> {
+        self.by_server(row, |measured| measured.wall_s)
+    }
+
+    fn by_server(&self, row: &Row, seconds: impl Fn(&Measured) -> f64) -> ByServer<'_> {
+        let mut all = ByServer::new();
+        for measured in self.of(row) {
+            let figure = measured.requests as f64 / seconds(measured);
+            all.entry(&measured.server).or_default().push(figure);
+        }
+        all
     }
 
     fn of(&self, row: &Row) -> impl Iterator<Item = &Measured> {
@@ -121,6 +122,27 @@ impl Results {
             .iter()
             .filter(move |measured| measured.row == name)
     }
+}
+
+fn is_ours(server: &str) -> bool {
+    server == OURS.to_string()
+}
+
+/// The median of each server, the highest first.
+fn medians<'a>(all: &ByServer<'a>) -> Vec<(&'a str, f64)> {
+    let median = |figures: &[f64]| Some(Spread::of(figures.iter().copied())?.median);
+    let mut medians: Vec<_> = all
+        .iter()
+        .filter_map(|(server, figures)| Some((*server, median(figures)?)))
+        .collect();
+    medians.sort_by(|a, b| b.1.total_cmp(&a.1));
+    medians
+}
+
+/// Ours over another server's, round by round.
+fn ratio(all: &ByServer<'_>, other: &str) -> Option<Spread> {
+    let (ours, other) = (all.get(OURS.to_string().as_str())?, all.get(other)?);
+    Spread::of(ours.iter().zip(other).map(|(ours, other)| ours / other))
 }
 
 #[cfg(test)]
@@ -170,8 +192,29 @@ mod tests {
         assert_eq!(names, ["auto", "h2o", "nginx"]);
         let ratio = outcome.ratio;
         assert_eq!((ratio.low, ratio.median, ratio.high), (0.9, 1.0, 2.0));
+        assert_eq!((outcome.fastest.as_str(), outcome.speed), ("h2o", ratio));
         assert_eq!(results(&all[..1]).outcome(&row), None);
         assert_eq!(results(&all[1..]).outcome(&row), None);
+    }
+
+    #[test]
+    fn the_fastest_need_not_do_most_work() {
+        let row = Row::named("1 KB").unwrap();
+        let mut results = results(&[("auto", [100; 3]), ("nginx", [80; 3]), ("h2o", [50; 3])]);
+        let of_h2o = results
+            .measured
+            .iter_mut()
+            .filter(|measured| measured.server == "h2o");
+        of_h2o.for_each(|measured| measured.wall_s = 0.5);
+        let outcome = results.outcome(&row).unwrap();
+        assert_eq!(
+            (outcome.servers[1].0.as_str(), outcome.ratio.median),
+            ("nginx", 1.25)
+        );
+        assert_eq!(
+            (outcome.fastest.as_str(), outcome.speed.median),
+            ("h2o", 0.5)
+        );
     }
 
     #[test]

@@ -121,8 +121,9 @@ pub fn report(id: &str, folder: &Path) -> Result<String, ReportError> {
     Ok(format!("{}\n{ABOUT}\n\n{table}", headline(&lines)))
 }
 
-const ABOUT: &str = "Requests per second of the server's processor time, one worker, medians of the rounds. Per second: requests per second over those of \
-                     the other that did most, which counts the client's processor too. Latency (median, 99th percentile) at half of what the slowest server did.";
+const ABOUT: &str = "Requests per second of the server's processor time, one worker, medians of the rounds. Per second: \
+                     requests per second over those of the other that did most, which counts the client's processor \
+                     too. Latency (median, 99th percentile) at half of what the slowest server did.";
 
 fn headline(lines: &[Line]) -> String {
     let ahead = lines.iter().filter(|line| line.outcome.ratio.median > 1.0);

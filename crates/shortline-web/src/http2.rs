@@ -235,7 +235,9 @@ fn begin_response(
     match poll_send(&mut outgoing, answer, context) {
         Poll::Ready(Ok(Sent::All)) => Ok(None),
         Poll::Ready(Err(error)) => Err(ended_early(error)),
-        Poll::Ready(Ok(Sent::Until(_))) | Poll::Pending => Ok(Some(Left::Rest(outgoing))),
+        Poll::Ready(Ok(Sent::NoWindow | Sent::NoOutput)) | Poll::Pending => {
+            Ok(Some(Left::Rest(outgoing)))
+        }
     }
 }
 
@@ -255,28 +257,31 @@ fn respond_to(
 
 /// Does what is left of an exchange. An error resets the stream, unless that is over already.
 async fn finish(connection: &Arc<Connection>, left: Left, answer: &Answer) -> Result<(), Reason> {
-    let (responding, continue_wanted) = match left {
-        Left::Rest(outgoing) => return send(connection, outgoing, answer).await,
-        Left::Response(responding, continue_wanted) => (responding, continue_wanted),
+    let outgoing = match left {
+        Left::Rest(outgoing) => outgoing,
+        Left::Response(responding, continue_wanted) => {
+            start(responding, continue_wanted, answer).await?
+        }
         Left::Body(asked) => {
             let (head, mut body, place) = *asked;
             let time_max = connection.settings.limits.header_time_max;
             let passed = unwanted::pass_over(&mut body, time_max).await;
             passed.map_err(|_| Reason::CANCEL)?;
-            respond_to(connection, head, body, place)
+            let (responding, continue_wanted) = respond_to(connection, head, body, place);
+            start(responding, continue_wanted, answer).await?
         }
     };
-    let started = start(responding, continue_wanted, answer).await?;
-    let outgoing = send_head(started, answer)?;
-    send(connection, outgoing, answer).await
+    let sent = send(connection, outgoing, answer).await;
+    sent.map_err(ended_early)
 }
 
-/// Waits for a response, and says that the client should go on with its body where that is wanted.
+/// Waits for a response, says that the client should go on with its body where that is wanted, and sends the head. Returns what
+/// follows.
 async fn start(
     mut responding: Responding,
     continue_wanted: Option<ContinueWanted>,
     answer: &Answer,
-) -> Result<Started, Reason> {
+) -> Result<Box<Outgoing>, Reason> {
     let go_on = async {
         match &continue_wanted {
             Some(wanted) => wanted.wanted().await,
@@ -284,7 +289,7 @@ async fn start(
         }
     };
     let mut go_on = pin!(go_on.fuse());
-    poll_fn(|context| {
+    let started = poll_fn(|context| {
         if let Poll::Ready(started) = Pin::new(&mut responding).poll(context) {
             return Poll::Ready(started.map_err(refused));
         }
@@ -294,8 +299,8 @@ async fn start(
         }
         // Once the client has reset the stream, dropping the future takes its job out of the queue.
         answer.poll_reset(context).map(|_| Err(Reason::CANCEL))
-    })
-    .await
+    });
+    send_head(started.await?, answer)
 }
 
 /// Sends the head of a response, and returns what follows.
@@ -314,16 +319,10 @@ fn send_head(started: Started, answer: &Answer) -> Result<Box<Outgoing>, Reason>
 /// How far a response was sent.
 enum Sent {
     All,
-    /// It has a grant, and there is no room.
-    Until(Closed),
-}
-
-/// What there is no room in.
-enum Closed {
-    /// The client's window.
-    Window,
-    /// What waits for the socket.
-    Output,
+    /// It has a grant, and the client's window is closed.
+    NoWindow,
+    /// It has a grant, and enough waits for the socket.
+    NoOutput,
 }
 
 /// Sends of a response what may leave now. It is pending while it has no grant, or its bytes are not there.
@@ -338,8 +337,8 @@ fn poll_send(
             None => 0,
             Some(granted_bytes) => match answer.room().map_err(over)? {
                 Room::Bytes(bytes) => granted_bytes.min(bytes),
-                Room::NoWindow => return Poll::Ready(Ok(Sent::Until(Closed::Window))),
-                Room::NoOutput => return Poll::Ready(Ok(Sent::Until(Closed::Output))),
+                Room::NoWindow => return Poll::Ready(Ok(Sent::NoWindow)),
+                Room::NoOutput => return Poll::Ready(Ok(Sent::NoOutput)),
             },
         };
         let frame = ready!(outgoing.poll_frame(context, bytes_max)).transpose()?;
@@ -358,26 +357,21 @@ async fn send(
     connection: &Connection,
     mut outgoing: Box<Outgoing>,
     answer: &Answer,
-) -> Result<(), Reason> {
-    let mut sent = async || -> io::Result<()> {
-        loop {
-            let closed = poll_fn(|context| match poll_send(&mut outgoing, answer, context) {
-                Poll::Pending => answer.poll_reset(context).map(|error| Err(over(error))),
-                sent => sent,
-            });
-            match closed.await? {
-                Sent::All => return Ok(()),
-                Sent::Until(Closed::Output) => {
-                    outgoing.decline();
-                    answer.output().await.map_err(over)?;
-                }
-                Sent::Until(Closed::Window) => {
-                    window_opens(connection, &mut outgoing, answer).await?;
-                }
+) -> io::Result<()> {
+    loop {
+        let sent = poll_fn(|context| match poll_send(&mut outgoing, answer, context) {
+            Poll::Pending => answer.poll_reset(context).map(|error| Err(over(error))),
+            sent => sent,
+        });
+        match sent.await? {
+            Sent::All => return Ok(()),
+            Sent::NoOutput => {
+                outgoing.decline();
+                answer.output().await.map_err(over)?;
             }
+            Sent::NoWindow => window_opens(connection, &mut outgoing, answer).await?,
         }
-    };
-    sent().await.map_err(ended_early)
+    }
 }
 
 /// Waits until the client's window may be open again.

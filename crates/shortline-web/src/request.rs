@@ -159,22 +159,15 @@ fn is_literal(text: &[u8]) -> bool {
 
 /// A name, which may be empty. An IPv4 address looks like one.
 fn is_name(text: &[u8]) -> bool {
-    if text.iter().all(|byte| is_name_byte(*byte)) {
-        return true;
-    }
-    let mut rest = text;
-    while let Some((byte, after)) = rest.split_first() {
-        rest = match (byte, after) {
-            (b'%', [high, low, after @ ..])
-                if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() =>
-            {
-                after
+    let is_plain = |part: &[u8]| part.iter().all(|byte| is_name_byte(*byte));
+    let mut parts = text.split(|byte| *byte == b'%');
+    parts.next().is_some_and(is_plain)
+        && parts.all(|part| match part {
+            [high, low, after @ ..] => {
+                high.is_ascii_hexdigit() && low.is_ascii_hexdigit() && is_plain(after)
             }
-            (byte, after) if is_name_byte(*byte) => after,
-            _ => return false,
-        };
-    }
-    true
+            _ => false,
+        })
 }
 
 fn is_name_byte(byte: u8) -> bool {

@@ -23,8 +23,8 @@ pub enum Room {
 }
 
 impl Connection {
-    /// Sends a response's head: these fields without those of a connection, and a date if none is among them. An interim response has no
-    /// fields, and does not end the stream.
+    /// Sends a response's head: these fields without those of a connection, and a date if none is among them. An interim
+    /// response has no fields, and does not end the stream.
     pub fn send_head(
         &mut self,
         key: usize,

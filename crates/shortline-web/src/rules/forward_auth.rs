@@ -30,7 +30,7 @@ use shortline_tls::ClientIdentity;
 
 use super::fields::remove_alike;
 use super::pattern::Pattern;
-use crate::files::{Plan, PlanBody, Segment};
+use crate::files::{Plan, PlanBody};
 use crate::identity::Identity;
 use crate::place::{Answer, AnswerKind};
 use crate::proxy::fetch::{Bounds, fetch};
@@ -275,8 +275,8 @@ fn passed_on(answer: Response<Bytes>, method: &Method) -> Plan {
     Plan {
         status: parts.status,
         headers: headers.into(),
-        body: match has_body && *method != Method::HEAD && !body.is_empty() {
-            true => PlanBody::Segments(vec![Segment::Bytes(body)]),
+        body: match has_body {
+            true => PlanBody::of_bytes(method, body),
             false => PlanBody::Empty,
         },
     }

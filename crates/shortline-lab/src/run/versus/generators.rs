@@ -168,20 +168,12 @@ pub fn parse_wrk(said: &str) -> Option<Work> {
     })
 }
 
-/// The bytes of the same line, in units of 1024.
+/// The bytes of the same line. Its units are of 1024.
 fn bytes_read(said: &str) -> Option<f64> {
-    let text = said.lines().find_map(|line| line.strip_suffix("B read"))?;
-    let text = text.rsplit(' ').next()?;
-    let units = [
-        ("K", 1024.0),
-        ("M", 1024.0 * 1024.0),
-        ("G", 1024.0 * 1024.0 * 1024.0),
-    ];
-    let unit = units
-        .iter()
-        .find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, *factor)));
-    let (number, factor) = unit.unwrap_or((text, 1.0));
-    Some(number.parse::<f64>().ok()? * factor)
+    let text = said.lines().find_map(|line| line.strip_suffix(" read"))?;
+    let of = |power| 1024f64.powi(power);
+    let units = [("KB", of(1)), ("MB", of(2)), ("GB", of(3)), ("B", 1.0)];
+    scaled(text.rsplit(' ').next()?, &units)
 }
 
 /// The same of h2load: `finished in 2.00s, ...` and `requests: 9 total, 9 started, 9 done, 9 succeeded, 0 failed, ...`.
@@ -210,7 +202,11 @@ fn parse_h2load(said: &str) -> Option<Work> {
 
 /// A time such as `2.00s`, `1.50m` or `800.00ms`.
 fn seconds(text: &str) -> Option<f64> {
-    let units = [("ms", 1e-3), ("us", 1e-6), ("m", 60.0), ("s", 1.0)];
+    scaled(text, &[("ms", 1e-3), ("us", 1e-6), ("m", 60.0), ("s", 1.0)])
+}
+
+/// A number with the first of these units that it ends with.
+fn scaled(text: &str, units: &[(&str, f64)]) -> Option<f64> {
     units.iter().find_map(|(unit, factor)| {
         let number: f64 = text.trim().strip_suffix(unit)?.parse().ok()?;
         Some(number * factor)
